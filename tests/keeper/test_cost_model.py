@@ -3,19 +3,24 @@
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.keeper.lakes import check_verified
 from viewkeep import Keeper
 from viewkeep.diffs.script import Materialized
+from viewkeep.execute.backend import Target
+from viewkeep.execute.duckdb.backend import DuckdbBackend
 from viewkeep.execute.engines import Choice
 from viewkeep.lake import Costs, Experience
 from viewkeep.lake.views.shared_caches import expand_caches
 from viewkeep.query.algebra import Stored
 from viewkeep.query.traversal import walk
+from viewkeep.query.verbatim import Query
 from viewkeep.refresh import costs, plan
 
+JOBS_FROM = [("spark", 5, ""), ("spark", 50_000, "jobs"), ("duckdb", 50_000, "")]
 COST = "SELECT did, sum(price) AS cost FROM uses JOIN parts USING (pid) GROUP BY did"
 
 
@@ -169,6 +174,54 @@ def test_what_few_changes_have_cost_tells_less_of_many() -> None:
     assert forgotten.corrected({"t": 50_000}, 1.0) == 2.0**0.8
     assert forgotten.corrected({"t": 5000}, 1.0) == 4.0
     assert Experience.from_notes(json.loads(json.dumps(both.notes()))) == both
+
+
+def test_what_the_driver_takes_tells_nothing_of_jobs() -> None:
+    known = Experience(seconds=2.8).after_measuring({"t": 5000}, 0.1, 0.4)
+    assert [known.corrected({"t": 5000}, 1.0, way) for way in ("", "jobs")] == [0.25, 1.0]
+    assert [known.has_tried({"t": 5000}, way) for way in ("", "jobs")] == [True, False]
+    both = known.after_measuring({"t": 5000}, 2.0, 1.0, "jobs")
+    assert [both.corrected({"t": 5000}, 1.0, way) for way in ("", "jobs")] == [0.25, 2.0]
+    assert Experience.from_notes(json.loads(json.dumps(both.notes()))) == both
+
+
+@pytest.mark.parametrize(("backend", "count", "way"), JOBS_FROM)
+def test_many_changes_on_spark_are_jobs(keeper: Keeper, backend: str, count: int, way: str) -> None:
+    view = keeper._plans.view(
+        keeper._lake.catalog.read().views["cost"], keeper._lake.catalog.read()
+    )
+    choice, inputs = Choice(backend, "", 1 << 30), {"parts": 0, "uses": 0}
+    about = costs.estimate(view, view.stored(), inputs, choice, {"parts": count}, Experience())
+    assert about is not None
+    assert about.way == way
+
+
+def test_a_marked_view_is_not_sorted_where_time_matters(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And changes are brought into rows in any order."""
+    monkeypatch.setattr(plan, "FALLS_BACK", True)
+    sql = "SELECT did, pid, price FROM uses JOIN parts USING (pid)"
+    keeper.create_view("marked", sql, layout="merge-on-read")
+    targets: list[Target] = []
+
+    def write(self: DuckdbBackend, place: str, query: Query, *about: Any) -> Any:
+        targets.append(about[-1])
+        return original(self, place, query, *about)
+
+    original = DuckdbBackend.write
+    monkeypatch.setattr(DuckdbBackend, "write", write)
+    with monkeypatch.context() as dear:
+        _set_prices(dear, change=1e6)
+        keeper.apply("parts", updates=[{"pid": 3, "price": 1}])
+        assert [each.strategy for each in keeper.refresh()] == ["recompute", "recompute"]
+    assert [each.is_quick for each in targets if each.is_sorted] == [True]
+    for number in range(3):
+        keeper.apply("parts", updates=[{"pid": number, "price": -1}], deletes=[(9 + number,)])
+        assert keeper.refresh("marked")[-1].strategy == "id"
+        check_verified(keeper)
+    keeper.repair("marked")
+    assert [each.is_quick for each in targets if each.is_sorted] == [True, False]
 
 
 def test_caches_are_wanted_when_they_would_have_saved_their_cost() -> None:

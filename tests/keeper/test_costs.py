@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tests.keeper.lakes import check
 from viewkeep import Keeper
-from viewkeep.execute.budget import OverBudgetError, interrupt_after
+from viewkeep.execute.budget import OverBudgetError, interruptible, within_budget
 from viewkeep.execute.duckdb.connection import open_connection
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.spark import schedule as rounds
@@ -17,6 +17,7 @@ from viewkeep.keeper import RefreshError
 from viewkeep.lake import Costs, Experience
 from viewkeep.lake.views import experience
 from viewkeep.refresh import plan as refresh
+from viewkeep.refresh import write_changes
 
 SMALL = {
     "outer_counts": """
@@ -112,7 +113,8 @@ def test_a_running_job_is_ended(spark: SparkSession) -> None:
     try:
         with (
             pytest.raises(OverBudgetError),
-            interrupt_after(1.0, lambda: context.cancelJobsWithTag("endless")),
+            within_budget(1.0),
+            interruptible(lambda: context.cancelJobsWithTag("endless")),
         ):
             pairs.selectExpr("sum(hash(id, other))").collect()  # would take days
     finally:
@@ -123,12 +125,38 @@ def test_a_running_job_is_ended(spark: SparkSession) -> None:
 
 def test_a_running_query_is_ended() -> None:
     start = time.perf_counter()
+    with pytest.raises(OverBudgetError), within_budget(0.3):
+        run_endless_query()
     with open_connection() as connection:
-        pairs = "range(10000000) AS a(i), range(10000000) AS b(i)"
-        with pytest.raises(OverBudgetError), interrupt_after(0.3, connection.interrupt):
-            connection.execute(f"SELECT sum(hash(a.i, b.i)) FROM {pairs}")
         assert connection.execute("SELECT 3").fetchall() == [(3,)]
     assert time.perf_counter() - start < 60
+
+
+def run_endless_query(*_: Any) -> Any:
+    pairs = "range(10000000) AS a(i), range(10000000) AS b(i)"
+    with open_connection() as connection:
+        connection.execute(f"SELECT sum(hash(a.i, b.i)) FROM {pairs}")
+
+
+@pytest.mark.parametrize("changes", [1, 500], ids=["row by row", "in vectors"])
+def test_writing_is_part_of_what_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: int
+) -> None:
+    """A view that is long to write is computed anew, and nothing of the try is shown."""
+    keeper = Keeper(tmp_path / "lake")
+    rows = [(i, i % 1000, 1) for i in range(6000)]
+    keeper.create_table("t", {"id": "int", "g": "int", "x": "int"}, key=["id"], rows=rows)
+    keeper.create_view("rows", "SELECT id, g, x FROM t WHERE x > 0")
+    monkeypatch.setattr(refresh, "FALLS_BACK", True)
+    monkeypatch.setattr(experience, "LEAST", 0.5)
+    monkeypatch.setattr(experience, "LEAST_SMALL", 0.5)
+    monkeypatch.setattr(write_changes, "rewrite_files", run_endless_query)
+    start = time.perf_counter()
+    keeper.apply("t", updates=[{"id": i, "x": 7} for i in range(changes)])
+    [report] = keeper.refresh()
+    assert "went past the cost of recomputation" in report.reason
+    assert time.perf_counter() - start < 60
+    check(keeper)
 
 
 def test_costs_are_kept_by_engine() -> None:

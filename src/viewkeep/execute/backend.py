@@ -47,6 +47,8 @@ class Target:
     """Rows of a row group of sorted rows."""
     is_sorted: bool = False
     """Whether every engine sorts them."""
+    is_quick: bool = False
+    """Whether that they are written soon matters more: at most the rows of each file are sorted."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,8 @@ class Backend(Protocol):
     def write(self, place: str, query: Query, relations: Relations, target: Target) -> WrittenFiles:
         """Write the rows of a query; errors name the place."""
 
-    def run(
-        self, script: Script, relations: Relations, budget: float | None = None
-    ) -> AbstractContextManager[ScriptRun]:
-        """Run a script; past a budget of seconds it ends with `OverBudgetError`."""
+    def run(self, script: Script, relations: Relations) -> AbstractContextManager[ScriptRun]:
+        """Run a script; past the time of the work that it is a part of (`budget`), it ends."""
 
     def compare(
         self, place: str, query: Query, relations: Relations, table_rows: StoredRows, most: int

@@ -56,6 +56,8 @@ MOST_ROWS = 4000
 """The most rows of a join, and those that are looked up at once."""
 MOST_CHANGES = 1000
 """The most rows of all diffs of a script over relations that have more rows."""
+CHANGES_OF_STATEMENT = 100
+"""So many changes take as long row by row as a statement takes an engine to plan."""
 WHOLE_ROWS = 1000
 """The most rows of a relation that is read whole, where others are larger."""
 MOST_STATEMENTS = 300
@@ -125,6 +127,15 @@ def count_rows(relation: Relation) -> int:
     return int(relation.num_rows)
 
 
+def most_changes(statements: int) -> int:
+    """The most changes that go row by row through a script of so many statements.
+
+    >>> most_changes(3), most_changes(50)
+    (300, 1000)
+    """
+    return min(MOST_CHANGES, CHANGES_OF_STATEMENT * statements)
+
+
 def is_small(queries: PrunedQueries, relations: Relations) -> bool:
     """Whether all that a script may read has few rows, or few rows change."""
     total = changes = 0
@@ -138,7 +149,8 @@ def is_small(queries: PrunedQueries, relations: Relations) -> bool:
         return False
     if total <= ALL_ROWS:
         return True
-    return changes <= MOST_CHANGES and len(list(queries.script.computes())) <= MOST_STATEMENTS
+    statements = len(list(queries.script.computes()))
+    return changes <= most_changes(statements) and statements <= MOST_STATEMENTS
 
 
 class RowsEngine(Protocol):
@@ -263,6 +275,8 @@ class FewRowsRun:
         names, source = tuple(own.values()), source_of(leaf)
         stored = KeyValues(tuple(replace(f, name=own[f.name]) for f in keys.columns), keys.values)
         needs, other = self._queries.needs[source], other_version(self._relations, source)
+        if isinstance(source, str) and source in self._materialized:
+            needs = frozenset(names)  # as those are looked up that change
         if other is None or other.source not in self._queries.needs:
             return self._look_up_rows(source, names, needs, stored)
         both = needs | self._queries.needs[other.source] | other.key

@@ -10,7 +10,6 @@ from viewkeep.execute.engines import Choice, Engines
 from viewkeep.lake import Costs, Pins, RefreshReport, Timer, ViewState
 from viewkeep.lake.views.cache_versions import replace_cache, shared_version
 from viewkeep.lake.views.caches import GROUP_ROWS, Cache, order_of
-from viewkeep.lake.views.shared_caches import expand_caches
 from viewkeep.lake.views.stored_view import REPORT, STATE, StoredView
 from viewkeep.lake.views.view import View
 from viewkeep.query.verbatim import Query
@@ -77,7 +76,7 @@ def compute_view(
         with timer.phase("caches"):
             versions = build.write_caches(may_reuse=first)
     with timer.phase("compute"):
-        files = build.write_view()
+        files = build.write_view(is_quick=not caches)
     report = RefreshReport(
         view.name,
         view.decision.strategy if first else "recompute",
@@ -100,7 +99,9 @@ def commit_view(view: View, build: BuiltView, start: StoredView | None) -> Refre
     is_same = start is not None and start.state.build == build.state.build
     costs = Costs.from_notes(start.report.experience) if start and is_same else Costs()
     report, caches = build.report, build.report.phases.get("caches", 0.0)
-    estimate = recompute_seconds(view, build.state.inputs, report.backend)
+    estimate = None  # of a first build: later ones are told by those before them
+    if costs.of(report.backend).seconds is None:
+        estimate = recompute_seconds(view, build.state.inputs, report.backend)
     build_figures = (report.seconds, build.size, caches, estimate, build.is_warm)
     costs = costs.after_build(report.backend, *build_figures)
     report = replace(report, before=before, experience=costs.notes())
@@ -144,14 +145,12 @@ class _Build:
             self._relations[cache.name] = version_of_cache.relation()
         return versions
 
-    def write_view(self) -> list[DataFile]:
+    def write_view(self, is_quick: bool) -> list[DataFile]:
         """Files with the rows of the view."""
         view = self._view
-        query = view.computed
-        if view.is_incremental:
-            left_out = {c.name: c for c in view.script.caches if c.name not in self._relations}
-            query = expand_caches(view.script.view.definition, left_out)
-        return self._write_query(f'view "{view.name}"', query, view_target(view))
+        has_caches = view.has_caches and view.script.caches[0].name in self._relations
+        query = view.script.view.definition if has_caches else view.stored_query
+        return self._write_query(f'view "{view.name}"', query, view_target(view, is_quick))
 
     def _write_query(self, place: str, query: Query, target: Target) -> list[DataFile]:
         result = self._backend.write(place, query, self._relations, target)
@@ -159,13 +158,15 @@ class _Build:
         return result.files
 
 
-def view_target(view: View) -> Target:
-    """How a view is written as a whole: sorted by what is looked up, where rows are marked."""
+def view_target(view: View, is_quick: bool = False) -> Target:
+    """How a view is written as a whole: sorted by what is looked up, where rows are marked. A
+    recomputation that is made for its cost does not sort all rows, which would take half as long
+    again; tables are often in some order by themselves."""
     target = Target(view.table, view.layout.columns)
     if not view.marks_rows:
         return target
     order = order_of(view.script, view.script.view.name)
-    return replace(target, order=order, group_rows=GROUP_ROWS, is_sorted=True)
+    return replace(target, order=order, group_rows=GROUP_ROWS, is_sorted=True, is_quick=is_quick)
 
 
 def cache_target(view: View, cache: Materialized, table: LakeTable) -> Target:

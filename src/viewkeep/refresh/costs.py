@@ -15,7 +15,7 @@ from math import log10
 
 from viewkeep.diffs.costs.joined_rows import joined_rows
 from viewkeep.execute.engines import Choice
-from viewkeep.execute.few_rows import MOST_CHANGES
+from viewkeep.execute.few_rows import MOST_CHANGES, most_changes
 from viewkeep.lake import Experience, Pins
 from viewkeep.lake.views.cache_versions import open_caches
 from viewkeep.lake.views.experience import FADING
@@ -102,6 +102,9 @@ DRIVER_BYTES = 256 << 20
 """The most bytes of relations of which all that is looked up is surely read on the driver."""
 DRIVER_ROWS = 5_000
 """The most rows that changes may touch for all of their diffs to stay on the driver."""
+JOBS, JOBS_ROWS = "jobs", 20_000
+"""From so many rows that changes may touch on, diffs stay in Spark's jobs: what changes took that
+went through the driver does not tell what these take."""
 MARGIN = 1.1
 """So much longer than recomputation may be expected of changes that are brought in."""
 SMALL = 1 << 20
@@ -110,13 +113,14 @@ SMALL = 1 << 20
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds of the two ways; `plain` is the first one before experience corrects it, and `error`
-    what may come on top of that."""
+    """Seconds of the two ways; `plain` is the first one before experience corrects it, `error` what
+    may come on top of that, and `way` how the engine brings so many changes in."""
 
     incremental: float
     recompute: float
     plain: float
     error: float
+    way: str = ""
 
     @property
     def is_dear(self) -> bool:
@@ -159,14 +163,18 @@ def estimate(
         return None
     touched = touched_rows(_rows_of_inputs(view, inputs), changes)
     price = _script_prices(choice, sum(changes.values()), touched)
+    way = JOBS if choice.backend == "spark" and touched > JOBS_ROWS else ""
     plain = _incremental_seconds(view, stored, price, changes, touched)
-    anew = experience.recompute(tables, recompute_seconds(view, inputs, choice.backend))
-    if experience.has_tried(changes):
-        return Estimate(experience.corrected(changes, plain), anew, plain, 0.0)
+    anew = 0.0
+    if not experience.knows_recompute:
+        anew = recompute_seconds(view, inputs, choice.backend)
+    anew = experience.recompute(tables, anew)
+    if experience.has_tried(changes, way):
+        return Estimate(experience.corrected(changes, plain, way), anew, plain, 0.0, way)
     factor = _expected_factor(view, stored, inputs, changes) if choice.backend == "duckdb" else None
     if factor is not None:
         return Estimate(factor * plain, anew, plain, 0.0)
-    return Estimate(plain, anew, plain, price.untried)
+    return Estimate(plain, anew, plain, price.untried, way)
 
 
 def _expected_factor(
@@ -210,9 +218,10 @@ def _incremental_seconds(
     bytes_of_all = view_bytes + sum(
         cache.snapshot.size for cache in open_caches(view, stored.state).values()
     )
-    statement = price.few_statement if count <= MOST_CHANGES else price.statement
+    statements = view.count_statements(changes)
+    statement = price.few_statement if count <= most_changes(statements) else price.statement
     return (
-        statement * view.count_statements(changes)
+        statement * statements
         + price.kept * len(view.script.materialized)
         + price.look_up * bytes_of_all
         + price.change * count

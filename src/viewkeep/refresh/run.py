@@ -12,7 +12,7 @@ from viewkeep.changes import ChangeError
 from viewkeep.diffs.passes.identify import IdPlan
 from viewkeep.errors import ViewkeepError, problem_of
 from viewkeep.execute.base_diffs import BaseDiffs, diff_inputs
-from viewkeep.execute.budget import OverBudgetError
+from viewkeep.execute.budget import OverBudgetError, check_time, within_budget
 from viewkeep.execute.engines import Choice, Engines, JobCount
 from viewkeep.execute.errors import RunError
 from viewkeep.lake import Costs, Experience, Pins, RefreshReport, Timer
@@ -116,7 +116,7 @@ class _StageRun:
         if stage.paused:
             self._note_experience(self._experience.after_pausing(changes))
         if about is not None and about.is_dear:
-            self._note_experience(self._experience.after_avoiding(changes))
+            self._note_experience(self._experience.after_avoiding(changes, about.way))
         elif about is not None and not stage.caches:
             self._note_experience(
                 self._experience.after_missing(about.recompute - about.incremental)
@@ -183,8 +183,8 @@ class _StageRun:
         )
         self._stage = replace(self._stage, estimate=about)
         reason = cost_reason(about)
-        if reason:
-            self._note_experience(self._experience.after_avoiding(changes))
+        if reason and about is not None:
+            self._note_experience(self._experience.after_avoiding(changes, about.way))
         return reason
 
     @property
@@ -255,12 +255,14 @@ class _StageRun:
         )
         names = changed_inputs(self._stored, self._inputs)
         shared = shared_versions(view, caches_over(view, caches.values(), names), self._inputs)
-        timing, outcome_of_run = timer.phase("compute"), self._script_outcome(inputs, kept, shared)
-        with timing, outcome_of_run as outcome, timer.phase("write"):
+        budget, outcome_of_run = self._run_budget(), self._script_outcome(inputs, kept, shared)
+        timing = timer.phase("compute")
+        with within_budget(budget), timing, outcome_of_run as outcome, timer.phase("write"):
             touched = (caches[name] for name in caches if name in outcome.rows)
             shared |= shared_versions(view, touched, self._inputs)
             caches_to_write = {name: cache for name, cache in caches.items() if name not in shared}
             cache_files = write_caches(view, caches_to_write, outcome)
+            check_time()
             written = write_view(view, snapshot, outcome)
         files = written.files
         timer.phases["compute"] -= timer.phases["write"]
@@ -300,14 +302,15 @@ class _StageRun:
         about, experience = self._stage.estimate, self._experience
         if about is None:
             return experience.after_run(changes, seconds, self._stage.size)
-        return experience.after_success(changes).after_measuring(changes, seconds, about.plain)
+        done = experience.after_success(changes)
+        return done.after_measuring(changes, seconds, about.plain, about.way)
 
     def _script_outcome(
         self, inputs: BaseDiffs, kept: KeptRows, shared: Iterable[str]
     ) -> AbstractContextManager[Outcome]:
         backend = self._engines[self._stage.backend]
         scripts = ViewScripts(self._view, self._stored, self._inputs, self._changes, backend)
-        return scripts.outcome(inputs, kept, self._run_budget(), frozenset(shared))
+        return scripts.outcome(inputs, kept, frozenset(shared))
 
     def _run_budget(self) -> float | None:
         if not self._stage.fallback:

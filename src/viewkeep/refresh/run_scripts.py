@@ -38,23 +38,21 @@ class ViewScripts:
 
     @contextmanager
     def outcome(
-        self, diffs: BaseDiffs, kept: KeptRows, budget: float | None, shared: frozenset[str]
+        self, diffs: BaseDiffs, kept: KeptRows, shared: frozenset[str]
     ) -> Iterator[Outcome]:
         """The changes of the view and its caches, which are there inside the block; `shared` are
         caches that another view has brought to these versions already."""
         if self.view.is_recursive:
-            yield self._run_table_by_table(diffs, kept, budget)
+            yield self._run_table_by_table(diffs, kept)
             return
         relations = self._script_relations(diffs, kept, self.stored.state.inputs, self.inputs)
         script = self.view.script_for(diffs.kinds, shared)
-        with self.backend.run(script, relations, budget) as run:
+        with self.backend.run(script, relations) as run:
             outcome = Outcome(dict(run.rows), run)
             outcome.add(run)
             yield outcome
 
-    def _run_table_by_table(
-        self, diffs: BaseDiffs, kept: KeptRows, budget: float | None
-    ) -> Outcome:
+    def _run_table_by_table(self, diffs: BaseDiffs, kept: KeptRows) -> Outcome:
         """A recursive script takes the changes of one table (`diffs.recursive`); the next script
         reads caches and view as the one before leaves them."""
         outcome, rows, versions = Outcome(), dict(kept), dict(self.stored.state.inputs)
@@ -62,7 +60,7 @@ class ViewScripts:
             script = self.view.recursive_script(table, kinds)
             after = {**versions, table: self.inputs[table]}
             relations = self._script_relations(diffs, rows, versions, after)
-            with self.backend.run(script, relations, budget) as run:
+            with self.backend.run(script, relations) as run:
                 outcome.add(run)
                 for name, changes in run.rows.items():
                     self._add_changes(outcome, rows, name, changes)

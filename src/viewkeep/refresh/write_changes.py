@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.execute.backend import ScriptRun
+from viewkeep.execute.budget import check_time
 from viewkeep.execute.row_changes import RowChanges
 from viewkeep.lake import RefreshReport, ViewState
 from viewkeep.lake.views.caches import Cache
@@ -76,6 +77,7 @@ def _has_no_changes(changes: RowChanges | None) -> bool:
 
 
 def _files_of_cache(view: View, cache: Cache, outcome: Outcome) -> list[DataFile]:
+    check_time()
     name = cache.materialized.name
     rows = outcome.rows[name]
     is_whole = rows is None or cache.is_heavy or outcome.is_small(name)
@@ -98,8 +100,8 @@ def write_view(view: View, snapshot: Snapshot, outcome: Outcome) -> WrittenView:
         view.layout.to_public(changes.old_rows),
         view.layout.to_public(changes.new_rows),
     )
-    keys = old_rows.select(list(dict.fromkeys(view.layout.keys)))
-    files = _changed_view_files(view, snapshot, outcome, keys, new_rows)
+    keys = _keys_of_rows(view, old_rows)
+    files = _changed_view_files(view, snapshot, outcome, old_rows, new_rows)
     if not files.remove or not view.table.feeds(snapshot):
         notes = view.changes_written(_changes_to_note(view, old_rows, new_rows))
         return WrittenView(files, notes, rows_changed=_count_changed_keys(keys, new_rows))
@@ -129,13 +131,19 @@ def _count_changed_keys(keys: pa.Table, new_rows: pa.Table) -> int:
 
 
 def _changed_view_files(
-    view: View, snapshot: Snapshot, outcome: Outcome, keys: pa.Table, new_rows: pa.Table
+    view: View, snapshot: Snapshot, outcome: Outcome, old_rows: pa.Table, new_rows: pa.Table
 ) -> Rewrite:
-    """The files of the view with the rows that came instead of those with these keys."""
+    """The files of the view with the rows that came instead of the old ones."""
     if outcome.is_small(view.script.view.name) and not view.marks_rows:
         return _whole_view_files(view, snapshot, outcome)
-    lake, change = view.lake, mark_rows if view.marks_rows else rewrite_files
-    return change(lake.scans, view.table, snapshot, keys, new_rows, lake.driver_bytes)
+    about = (view.lake.scans, view.table, snapshot, _keys_of_rows(view, old_rows), new_rows)
+    if view.marks_rows:
+        return mark_rows(*about, view.lake.driver_bytes)
+    return rewrite_files(*about, view.lake.driver_bytes, old_rows=old_rows)
+
+
+def _keys_of_rows(view: View, rows: pa.Table) -> pa.Table:
+    return rows.select(list(dict.fromkeys(view.layout.keys)))
 
 
 def _whole_view_files(view: View, snapshot: Snapshot, outcome: Outcome) -> Rewrite:

@@ -7,9 +7,11 @@ import pytest
 
 from viewkeep import Keeper
 from viewkeep.diffs.script import Script
+from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.file_schemas import FileSchemas
 from viewkeep.execute.duckdb.look_ups import share_look_ups
-from viewkeep.query.algebra import Stored
+from viewkeep.execute.duckdb.statements import QueryText
+from viewkeep.query.algebra import Leaf, Stored
 from viewkeep.query.traversal import walk
 
 TABLES = {
@@ -75,3 +77,14 @@ def test_columns_of_files_are_asked_once(tmp_path: Path) -> None:
     Path(paths[1]).unlink()
     with pytest.raises(FileNotFoundError):
         schemas.get(paths)
+
+
+def test_the_text_of_a_query_is_made_once_for_relations_anywhere(tmp_path: Path) -> None:
+    definition = _script(tmp_path, COST).caches[0].definition
+    text = QueryText.of(definition)
+    for place in ("here", "there"):
+
+        def resolve(leaf: Leaf, place: str = place) -> str:
+            return f"{place}.{leaf.name}"
+
+        assert text.text(resolve) == statements.query(definition, resolve)

@@ -7,7 +7,6 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.diffs.script import Script
 from viewkeep.execute.backend import Counted, Relations, ScriptRun, Target, WrittenFiles
-from viewkeep.execute.budget import interrupt_after, watch_budget
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.connection import arrow_rows, duckdb_errors, open_connection
 from viewkeep.execute.duckdb.dialect.text import quote_name
@@ -39,31 +38,30 @@ class DuckdbBackend:
         self.is_warm = False
         self._prepared: dict[int, PreparedRun] = {}
         self._pruned: dict[int, PrunedQueries] = {}
+        self._texts: dict[int, statements.QueryText] = {}
 
     def write(self, place: str, query: Query, relations: Relations, target: Target) -> WrittenFiles:
         """Write the rows of a query; errors name the place."""
         query = _algebra_of_query(query)
         with open_connection() as connection, duckdb_errors(place):
-            text = statements.query(query, OpenRelations(connection, relations).text_of_leaf)
+            text = self._query_text(query).text(OpenRelations(connection, relations).text_of_leaf)
             files = write_query(connection, text, query.schema, target)
         self.is_warm = True
         return WrittenFiles(files)
 
     @contextmanager
-    def run(
-        self, script: Script, relations: Relations, budget: float | None = None
-    ) -> Iterator[ScriptRun]:
-        """Run a script; past a budget of seconds it ends with `OverBudgetError`."""
+    def run(self, script: Script, relations: Relations) -> Iterator[ScriptRun]:
+        """Run a script."""
         with ExitStack() as stack:
-            small = self._few_rows_run(script, relations, budget, stack) if self._few_rows else None
+            small = self._few_rows_run(script, relations, stack) if self._few_rows else None
             if small is not None:
                 yield small
                 return
-        with open_connection() as connection, interrupt_after(budget, connection.interrupt):
+        with open_connection() as connection:
             yield DuckdbRun(connection, self._prepared_script(script), relations)
 
     def _few_rows_run(
-        self, script: Script, relations: Relations, budget: float | None, stack: ExitStack
+        self, script: Script, relations: Relations, stack: ExitStack
     ) -> FewRowsRun | None:
         """A run in Python, if it can be done there."""
         queries = self._pruned.get(id(script))
@@ -74,10 +72,18 @@ class DuckdbBackend:
         if not is_small(queries, relations):
             return None
         try:
-            with watch_budget(budget):
-                return FewRowsRun(queries, relations, KeyLookUps(relations, stack))
+            return FewRowsRun(queries, relations, KeyLookUps(relations, stack))
         except LeftToEngineError:
             return None
+
+    def _query_text(self, query: Node) -> statements.QueryText:
+        """The text of a query, which is made once; a view keeps its query."""
+        text = self._texts.get(id(query))
+        if text is None or text.node is not query:
+            if len(self._texts) >= PREPARED:
+                self._texts.clear()
+            self._texts[id(query)] = text = statements.QueryText.of(query)
+        return text
 
     def _prepared_script(self, script: Script) -> PreparedRun:
         """The texts of a script, which are made once; a view keeps its scripts."""

@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 from viewkeep.errors import cause
+from viewkeep.execute.budget import interruptible
 from viewkeep.execute.duckdb.dialect.python_functions import register_python_functions
 from viewkeep.execute.errors import RunError
 
@@ -31,7 +32,10 @@ def _process_database(process: int) -> duckdb.DuckDBPyConnection:
 @contextmanager
 def open_connection() -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection whose temporary tables and registered rows nobody else sees."""
-    with closing(_process_database(os.getpid()).cursor()) as connection:
+    with (
+        closing(_process_database(os.getpid()).cursor()) as connection,
+        interruptible(connection.interrupt),
+    ):
         yield connection
 
 

@@ -15,7 +15,8 @@ from viewkeep.execute.duckdb.write import write_query
 from viewkeep.query.tables import COPY, Table
 from viewkeep.query.types.data_types import BIGINT, Field
 from viewkeep.tables.arrow_rows import arrow_schema, to_rows
-from viewkeep.tables.files.look_up import find_places
+from viewkeep.tables.files.key_index import KeyIndex
+from viewkeep.tables.files.look_up import find_places_of_keys
 from viewkeep.tables.files.parquet import ROW_GROUP, ParquetFolder
 from viewkeep.tables.files.recent_places import RECENT_PLACES
 from viewkeep.tables.files.scans import FILE, ROW, SIDE
@@ -66,15 +67,16 @@ class DuckdbScans:
         )
 
     def row_places(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
-        """The places of the rows that have one of the keys: `FILE` and `ROW`."""
+        """The places of the rows that have one of the keys: `FILE` and `ROW`, and the keys."""
         with open_connection() as connection, duckdb_errors(rows.table.uri):
             relations = OpenRelations(connection, {})
             files = relations.numbered_files(rows)
             if files is None:
                 return _places_in_memory(rows, keys)
             key_rows, same = _keys_and_condition(relations, keys)
+            names = [f"stored.{quote_name(each)}" for each in keys.column_names]
             query = (
-                f"SELECT {FILE_PLACE}, {ROW_PLACE} "
+                f"SELECT {', '.join([*names, FILE_PLACE, ROW_PLACE])} "
                 f"FROM {files} AS stored SEMI JOIN {key_rows} AS keys ON {same}"
             )
             return arrow_rows(connection, query)
@@ -173,9 +175,14 @@ def _keys_and_condition(relations: OpenRelations, keys: pa.Table) -> tuple[str, 
 
 def _places_in_memory(rows: StoredRows, keys: pa.Table) -> pa.Table:
     """The places of rows in files that DuckDB does not read in place."""
-    row_numbers = find_places(ParquetFolder(rows.table), rows.files, rows.snapshot.fields, keys)
-    numbers = np.repeat(np.arange(len(row_numbers)), [len(each) for each in row_numbers])
-    return pa.table({FILE: numbers, ROW: np.concatenate([np.zeros(0, np.int64), *row_numbers])})
+    places = find_places_of_keys(
+        ParquetFolder(rows.table), rows.files, rows.snapshot.fields, KeyIndex(keys)
+    )
+    numbers = np.repeat(np.arange(len(places)), [len(each) for each, _ in places])
+    none = np.zeros(0, np.int64)
+    row_numbers = np.concatenate([none, *(each for each, _ in places)])
+    own = keys.take(pa.array(np.concatenate([none, *(each for _, each in places)])))
+    return own.append_column(FILE, pa.array(numbers)).append_column(ROW, pa.array(row_numbers))
 
 
 def _one_key_row(keys: pa.Table) -> pa.Table:

@@ -4,6 +4,8 @@ compute   every diff, and rows that are looked up more than once, into a tempora
 old       the rows of a kept relation that diffs name, into a temporary table
 new       the same rows with the diffs applied
 gone      old EXCEPT new;   came   new EXCEPT old;   IDs are a key, so that no row is there twice
+
+A relation that one update changes, as most are, has its old and new rows from one join instead.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
+from viewkeep.diffs.model import UPDATE, post
 from viewkeep.diffs.script import Apply, Materialized, Script
 from viewkeep.execute.apply_rows import matched_ids
 from viewkeep.execute.backend import Relations, Target
@@ -20,16 +23,21 @@ from viewkeep.execute.duckdb.connection import arrow_rows, duckdb_errors
 from viewkeep.execute.duckdb.dialect.text import quote_name
 from viewkeep.execute.duckdb.look_ups import share_look_ups
 from viewkeep.execute.duckdb.narrow import narrow
-from viewkeep.execute.duckdb.prepared import PreparedScript
+from viewkeep.execute.duckdb.prepared import Change, PreparedScript
 from viewkeep.execute.duckdb.relations import OpenRelations
 from viewkeep.execute.duckdb.run import StatementRunner
+from viewkeep.execute.duckdb.statements import typed
 from viewkeep.execute.duckdb.write import write_query
-from viewkeep.execute.row_changes import RowChanges
+from viewkeep.execute.errors import RunError
+from viewkeep.execute.row_changes import RowChanges, changed_relation
 from viewkeep.query.types.data_types import Field
 from viewkeep.query.types.inference import find_field
 from viewkeep.tables.arrow_rows import arrow_schema
+from viewkeep.tables.files.key_index import KeyIndex
 from viewkeep.tables.log.snapshots import DataFile
+from viewkeep.tables.relations import OverlaidRows, StoredRows
 
+_NEW, _DIFFERS = "viewkeep#new", "viewkeep#differs"
 NEAR_KEYS = 20_000
 """The most keys whose row groups are sought."""
 
@@ -66,6 +74,7 @@ class DuckdbRun:
         materialized = {each.name: each for each in prepared.script.materialized}
         self._connection, self._materialized = connection, materialized
         self._relations, self._prepared = OpenRelations(connection, relations), prepared
+        self._sources_of_run = relations
         self._relations.open(prepared.inputs)
         self._runner = StatementRunner(
             connection,
@@ -82,36 +91,75 @@ class DuckdbRun:
 
     def write_whole(self, name: str, target: Target) -> list[DataFile]:
         """Write all rows of a changed relation as they are after the changes."""
-        relation = self._materialized[name]
-        names = ", ".join(map(quote_name, relation.definition.names))
-        same = _equal_ids_sql(relation.ids, relation.ids, "old", null_safe=True)
-        rows = (
-            f"SELECT {names} FROM {self._stored_relation_of_run(name)} AS target "
-            f"ANTI JOIN {_temporary_name('old', name)} AS old ON {same} "
-            f"UNION ALL SELECT {names} FROM {_temporary_name('new', name)}"
-        )
-        return write_query(self._connection, rows, relation.definition.schema, target)
+        materialized, relation = self._materialized[name], self._sources_of_run[name]
+        changes = self.rows[name]
+        assert changes is not None
+        assert isinstance(relation, StoredRows | OverlaidRows)
+        whole = changed_relation(relation, changes, materialized.ids)
+        text = f"FROM {self._relations.text(whole)}"
+        return write_query(self._connection, text, materialized.definition.schema, target)
 
     def _changed_relations(self) -> dict[str, RowChanges | None]:
         self._runner.count_inputs()
         for statement in self._prepared.computes:
             check_time()
             self._runner.compute(statement)
-        applies = [
-            c.statement for c in self._prepared.changes if self._diff_has_rows(c.statement.diff)
-        ]
-        for name in dict.fromkeys(each.target for each in applies):
-            with duckdb_errors(f"looking up the rows of {name} that change"):
-                self._copy_old_rows(
-                    self._materialized[name], [a for a in applies if a.target == name]
-                )
+        changes: dict[str, list[Change]] = {}
         for change in self._prepared.changes:
             if self._diff_has_rows(change.statement.diff):
-                check_time()
-                self._runner.apply(change)
+                changes.setdefault(change.statement.target, []).append(change)
         return {
-            name: self._row_difference(name) for name in dict.fromkeys(a.target for a in applies)
+            name: self._row_changes(self._materialized[name], changes[name]) for name in changes
         }
+
+    def _row_changes(self, target: Materialized, changes: list[Change]) -> RowChanges:
+        check_time()
+        schema = changes[0].statement.schema
+        with duckdb_errors(f"looking up the rows of {target.name} that change"):
+            if len(changes) == 1 and schema.kind == UPDATE and schema.changed:
+                return self._updated_rows(target, changes[0].statement)
+            self._copy_old_rows(target, [each.statement for each in changes])
+        for each in changes:
+            check_time()
+            self._runner.apply(each)
+        return self._row_difference(target.name)
+
+    def _updated_rows(self, target: Materialized, apply: Apply) -> RowChanges:
+        """The rows that one update changes, before and after it, by one statement."""
+        schema, fields = apply.schema, target.definition.schema
+        diff = self._prepared.names.stored(apply.diff)
+        ids = ", ".join(map(quote_name, schema.ids))
+        values = ", ".join(map(quote_name, (*schema.ids, *map(post, schema.changed))))
+        rows, same = self._target_and_condition(
+            target, schema.ids, self._sources.get(apply), f"(SELECT {ids or '1'} FROM {diff})"
+        )
+        old_names = [f"target.{quote_name(each.name)}" for each in fields]
+        types = {each.name: each.type for each in fields}
+        new_values = [
+            typed(f"keys.{quote_name(post(name))}", types[name]) for name in schema.changed
+        ]
+        news = [f"{new} AS {quote_name(f'{_NEW} {n}')}" for n, new in enumerate(new_values)]
+        differs = " OR ".join(
+            f"target.{quote_name(name)} IS DISTINCT FROM {new}"
+            for name, new in zip(schema.changed, new_values, strict=True)
+        )
+        found = arrow_rows(
+            self._connection,
+            f"SELECT {', '.join([*old_names, *news])}, {differs} AS {quote_name(_DIFFERS)} "
+            f"FROM {rows} AS target JOIN (SELECT DISTINCT {values} FROM {diff}) AS keys ON {same}",
+        )
+        if KeyIndex(found.select(list(target.ids))).repeated is not None:
+            raise RunError(f"{apply}: two rows of the diff set the same row differently")
+        found = found.filter(found[_DIFFERS])
+        places = {name: len(fields) + place for place, name in enumerate(schema.changed)}
+        new_places = [places.get(each.name, place) for place, each in enumerate(fields)]
+        arrow = _nullable_rows(fields)
+        return RowChanges(
+            pa.Table.from_arrays(found.columns[: len(fields)], names=arrow.names).cast(arrow),
+            pa.Table.from_arrays([found.column(n) for n in new_places], names=arrow.names).cast(
+                arrow
+            ),
+        )
 
     def _diff_has_rows(self, diff: str) -> bool:
         return self._runner.row_count(diff) > 0
@@ -139,9 +187,17 @@ class DuckdbRun:
     def _rows_of_keys(
         self, target: Materialized, ids: tuple[str, ...], source: str | None, keys: list[str]
     ) -> str:
-        """Rows that have one of some keys; scans filter by =, which will do if no key is NULL."""
+        """Rows that have one of some keys."""
         names = ", ".join(f"target.{quote_name(name)}" for name in target.definition.names)
         key_rows = f"({' UNION '.join(keys)})"
+        rows, same = self._target_and_condition(target, ids, source, key_rows)
+        return f"SELECT {names} FROM {rows} AS target SEMI JOIN {key_rows} AS keys ON {same}"
+
+    def _target_and_condition(
+        self, target: Materialized, ids: tuple[str, ...], source: str | None, key_rows: str
+    ) -> tuple[str, str]:
+        """A relation with all rows that have one of some keys, and the condition that a row has
+        one; scans filter by =, which will do if no key is NULL."""
         schema = target.definition.schema
         nullable = [each for each in ids if find_field(each, schema).nullable]
         nulls = " OR ".join(f"{quote_name(each)} IS NULL" for each in nullable)
@@ -153,7 +209,7 @@ class DuckdbRun:
             )
         else:
             rows = self._prepared.names.stored(source)
-        return f"SELECT {names} FROM {rows} AS target SEMI JOIN {key_rows} AS keys ON {same}"
+        return rows, same
 
     def _near_rows_text(self, name: str, ids: tuple[str, ...], key_rows: str) -> str | None:
         """Rows that may have one of the keys, where few keys are looked up in many row groups."""
@@ -178,8 +234,11 @@ class DuckdbRun:
         return RowChanges(old_rows, new_rows)
 
     def _rows_of_query(self, query: str, fields: Iterable[Field]) -> pa.Table:
-        schema = [field.with_nullable(True) for field in arrow_schema(fields)]
-        return arrow_rows(self._connection, query).cast(pa.schema(schema))
+        return arrow_rows(self._connection, query).cast(_nullable_rows(fields))
+
+
+def _nullable_rows(fields: Iterable[Field]) -> pa.Schema:
+    return pa.schema([field.with_nullable(True) for field in arrow_schema(fields)])
 
 
 def _temporary_name(what: str, name: str) -> str:

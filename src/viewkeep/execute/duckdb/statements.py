@@ -5,6 +5,9 @@ value of an ID.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from uuid import uuid4
 
 from viewkeep.diffs.model import DELETE, UPDATE, DiffSchema, post
 from viewkeep.diffs.script import Materialized
@@ -18,6 +21,9 @@ from viewkeep.sql.text import to_sql
 Resolve = Callable[[Leaf], str]
 """The DuckDB text of the relation that holds the rows of a leaf."""
 
+_MARK = f"<viewkeep {uuid4()}>"
+"""What no text of a user has."""
+
 
 def query(node: Node, resolve: Resolve) -> str:
     """The query of a node, with its columns cast to the types that the node says."""
@@ -25,6 +31,35 @@ def query(node: Node, resolve: Resolve) -> str:
     columns = ", ".join(_typed_column_sql(quote_name(f.name), f.type) for f in node.schema)
     names = ", ".join(map(quote_name, node.names))
     return f"SELECT {columns} FROM ({text}) AS result ({names})"
+
+
+@dataclass(frozen=True)
+class QueryText:
+    """The text of a query, made once: between its pieces stand relations, which may be elsewhere
+    each time."""
+
+    node: Node
+    leaves: tuple[Leaf, ...]
+    pieces: tuple[str, ...]
+
+    @staticmethod
+    def of(node: Node) -> "QueryText":
+        """The text of a node."""
+        leaves: list[Leaf] = []
+
+        def mark(leaf: Leaf) -> str:
+            leaves.append(leaf)
+            return f"{_MARK}{len(leaves) - 1}{_MARK}"
+
+        pieces = query(node, mark).split(_MARK)
+        return QueryText(
+            node, tuple(leaves[int(each)] for each in pieces[1::2]), tuple(pieces[::2])
+        )
+
+    def text(self, resolve: Resolve) -> str:
+        """The text with the relations of the leaves."""
+        relations = (resolve(leaf) for leaf in self.leaves)
+        return "".join(chain(*zip(self.pieces, relations, strict=False), self.pieces[-1:]))
 
 
 def _typed_column_sql(name: str, type_: Type) -> str:

@@ -35,7 +35,7 @@ def write_query(
         _stored_column_sql(types[stored], public) for public, stored in target.columns
     )
     text = f"SELECT {columns} FROM ({query}) AS rows"
-    if target.is_sorted and target.order:
+    if target.is_sorted and target.order and not target.is_quick:
         text += f" ORDER BY {', '.join(f'rows.{quote_name(name)}' for name in target.order)}"
     folder = local_path(target.table.uri)
     if folder is None:
@@ -61,8 +61,9 @@ def _copy_to_parquet(
     files = ParquetFolder(target.table)
     files.make(name)
     place = f"{folder}/{name}/part-0.parquet".replace("'", "''")
-    group = target.group_rows if target.is_sorted else None
-    group = group or (VIEW_GROUP if target.group_rows is None else ROW_GROUP)
+    group = target.group_rows if target.is_sorted and not target.is_quick else None
+    is_view = target.group_rows is None or target.is_quick
+    group = group or (VIEW_GROUP if is_view else ROW_GROUP)
     options = f"FORMAT parquet, ROW_GROUP_SIZE {group}, COMPRESSION {compression}"
     try:
         connection.execute(f"COPY ({text}) TO '{place}' ({options})")

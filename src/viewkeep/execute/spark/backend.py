@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.diffs.script import Script
 from viewkeep.execute.backend import Counted, Relations, Source, Target, WrittenFiles, source_of
-from viewkeep.execute.budget import interrupt_after
+from viewkeep.execute.budget import interruptible
 from viewkeep.execute.spark.driver import collect
 from viewkeep.execute.spark.driver.layered import LayeredRows
 from viewkeep.execute.spark.driver.scanned import ScannedFiles
@@ -54,16 +54,14 @@ class SparkBackend:
         return WrittenFiles(files, jobs.count)
 
     @contextmanager
-    def run(
-        self, script: Script, relations: Relations, budget: float | None = None
-    ) -> Iterator["SparkRun"]:
-        """Run a script; past a budget of seconds it ends with `OverBudgetError`."""
+    def run(self, script: Script, relations: Relations) -> Iterator["SparkRun"]:
+        """Run a script; jobs until its rows are written can be ended."""
         context, tag = self._spark.sparkContext, f"viewkeep-{uuid4()}"
         frames = SparkRelations(self._spark, relations)
         context.addJobTag(tag)
         try:
             with (
-                interrupt_after(budget, lambda: context.cancelJobsWithTag(tag)),
+                interruptible(lambda: context.cancelJobsWithTag(tag)),
                 run_script(self._spark, script, frames, find_changed=True) as done,
             ):
                 yield SparkRun(done)
@@ -200,10 +198,13 @@ def _query_frame(spark: SparkSession, query: Query, relations: Relations) -> Dat
 
 
 def _write_sorted(frame: DataFrame, target: Target) -> list[DataFile]:
-    """Write rows, sorted by the look-up columns so that each file holds a range of keys."""
-    if target.order:
-        frame = frame.repartitionByRange(*(F.col(back_quote(name)) for name in target.order))
-        frame = frame.sortWithinPartitions(*(F.col(back_quote(name)) for name in target.order))
+    """Write rows, sorted by the look-up columns so that each file holds a range of keys; quickly,
+    only each row group of a file does."""
+    order = [F.col(back_quote(name)) for name in target.order]
+    if order and not target.is_quick:
+        frame = frame.repartitionByRange(*order)
+    if order:
+        frame = frame.sortWithinPartitions(*order)
     columns = [f"{back_quote(stored)} AS {back_quote(public)}" for public, stored in target.columns]
     return write_frame(frame.selectExpr(*columns), target.table, (), target.group_rows)
 

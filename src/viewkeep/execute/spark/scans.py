@@ -43,11 +43,12 @@ class SparkScans:
         )
 
     def row_places(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
-        """The places of the rows that have one of the keys: `FILE` and `ROW`."""
+        """The places of the rows that have one of the keys: `FILE` and `ROW`, and the keys."""
         frame = numbered_rows(self._spark, rows.snapshot, rows.files, FILE, ROW)
         near = _frame_by_keys(self._spark, frame, keys, "left_semi")
         with name_in_errors(rows.table.uri):
-            return near.select(F.col(back_quote(FILE)), F.col(back_quote(ROW))).toArrow()
+            names = [*keys.column_names, FILE, ROW]
+            return near.select(*(F.col(back_quote(name)) for name in names)).toArrow()
 
     def unpaired(self, old: StoredRows, new: StoredRows, most: int | None) -> pa.Table:
         """The rows of each side that the other one lacks, with copies, and their `SIDE`."""

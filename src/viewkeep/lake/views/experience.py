@@ -86,7 +86,7 @@ class Experience:
     missed: float = 0.0
     """The seconds that caches would have saved since they were left out."""
     factors: Mapping[str, Factors] = field(default_factory=dict)
-    """By changed tables: the seconds of bringing changes in, in estimates of them."""
+    """By changed tables and the way: the seconds of bringing changes in, in estimates of them."""
 
     def budget(self, size: int, estimate: float = 0.0) -> float | None:
         """The seconds that bringing changes in may take, over relations of so many bytes, where
@@ -102,21 +102,26 @@ class Experience:
             return estimate
         return self.seconds * max(1.0, size / self.size)
 
-    def corrected(self, changes: Changes, estimate: float) -> float:
-        """The seconds of bringing changes in, estimated so far."""
-        return estimate * self._correction_factor(changes)
+    @property
+    def knows_recompute(self) -> bool:
+        """Whether a recomputation needs no estimate."""
+        return self.seconds is not None and bool(self.size)
 
-    def _correction_factor(self, changes: Changes) -> float:
+    def corrected(self, changes: Changes, estimate: float, way: str = "") -> float:
+        """The seconds of bringing changes in some way, estimated so far."""
+        return estimate * self._correction_factor(changes, way)
+
+    def _correction_factor(self, changes: Changes, way: str) -> float:
         """The factor of about as many changes of these tables, or what is left of the nearest."""
-        factors, own = self.factors.get(_tables_key(changes), {}), _magnitude(changes)
+        factors, own = self.factors.get(_way_key(changes, way), {}), _magnitude(changes)
         if not factors:
             return 1.0
         nearest = min(factors, key=lambda each: (abs(each - own), -each))
         return float(factors[nearest] ** FADING ** abs(nearest - own))
 
-    def has_tried(self, changes: Changes) -> bool:
-        """Whether changes of these tables were brought in before."""
-        return _tables_key(changes) in self.factors
+    def has_tried(self, changes: Changes, way: str = "") -> bool:
+        """Whether changes of these tables were brought in this way before."""
+        return _way_key(changes, way) in self.factors
 
     def is_paused(self, changes: Changes) -> bool:
         """Whether a refresh should not try to bring these changes in."""
@@ -154,22 +159,24 @@ class Experience:
         estimates add up to."""
         return self.missed > max(LONG, self.caches or self.seconds or 0.0)
 
-    def after_measuring(self, changes: Changes, seconds: float, estimate: float) -> "Experience":
+    def after_measuring(
+        self, changes: Changes, seconds: float, estimate: float, way: str = ""
+    ) -> "Experience":
         """Bringing changes in took so many seconds, with an estimate that was not corrected."""
         if not estimate:
             return self
         factor = min(FARTHEST, max(1 / FARTHEST, seconds / estimate))
-        old_factor = self.factors.get(_tables_key(changes), {}).get(_magnitude(changes), factor)
-        return self._with_factor(changes, (old_factor + factor) / 2)
+        old_factor = self.factors.get(_way_key(changes, way), {}).get(_magnitude(changes), factor)
+        return self._with_factor(changes, (old_factor + factor) / 2, way)
 
-    def after_avoiding(self, changes: Changes) -> "Experience":
+    def after_avoiding(self, changes: Changes, way: str = "") -> "Experience":
         """Changes were not brought in since they looked dear: what made them so is forgotten by
         and by."""
-        old_factor = self._correction_factor(changes)
-        return self if old_factor <= 1.0 else self._with_factor(changes, old_factor**0.8)
+        old_factor = self._correction_factor(changes, way)
+        return self if old_factor <= 1.0 else self._with_factor(changes, old_factor**0.8, way)
 
-    def _with_factor(self, changes: Changes, factor: float) -> "Experience":
-        key = _tables_key(changes)
+    def _with_factor(self, changes: Changes, factor: float, way: str) -> "Experience":
+        key = _way_key(changes, way)
         factors = {**self.factors.get(key, {}), _magnitude(changes): factor}
         return replace(self, factors={**self.factors, key: factors})
 
@@ -295,6 +302,11 @@ def _first_build_seconds(
 
 def _tables_key(changes: Changes) -> str:
     return "+".join(sorted(changes))
+
+
+def _way_key(changes: Changes, way: str) -> str:
+    """What one way takes tells nothing of another: jobs of a cluster are no look-ups."""
+    return f"{_tables_key(changes)} by {way}" if way else _tables_key(changes)
 
 
 def _magnitude(changes: Changes) -> int:

@@ -29,7 +29,7 @@ from viewkeep.lake.catalog import ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.views.caches import order_of
 from viewkeep.lake.views.row_layout import MERGE_ON_READ
-from viewkeep.lake.views.shared_caches import SharedForm, shared_form
+from viewkeep.lake.views.shared_caches import SharedForm, expand_caches, shared_form
 from viewkeep.lake.views.stored_view import REPORT, StoredView, commits, stored_view
 from viewkeep.lake.views.view_layout import Layout
 from viewkeep.query.algebra import Node, Scan, Stored
@@ -114,6 +114,15 @@ class View:
         """Its query as it is computed from scratch: joins as written, with a comma or in any order,
         need not be what an engine can run."""
         return self.query if isinstance(self.query, Verbatim) else optimize(self.query)
+
+    @cached_property
+    def stored_query(self) -> Query:
+        """The query of its stored rows, with IDs and counts, over tables and no caches."""
+        if not self.is_incremental:
+            return self.computed
+        return expand_caches(
+            self.script.view.definition, {each.name: each for each in self.script.caches}
+        )
 
     @property
     def is_incremental(self) -> bool:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import arrow_schema
-from viewkeep.tables.files.key_index import KeyIndex
+from viewkeep.tables.files.key_index import KeyIndex, Places
 from viewkeep.tables.files.key_match import near_rows
 from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.files.stored_columns import conform, file_names
@@ -79,22 +79,31 @@ def find_places(
     folder: ParquetFolder, files: Sequence[DataFile], fields: Sequence[Field], keys: pa.Table
 ) -> list[RowNumbers]:
     """For each file, the places of the rows that have one of the keys, also of deleted rows."""
-    index, names = KeyIndex(keys), set(keys.column_names)
+    return [rows for rows, _ in find_places_of_keys(folder, files, fields, KeyIndex(keys))]
+
+
+def find_places_of_keys(
+    folder: ParquetFolder, files: Sequence[DataFile], fields: Sequence[Field], index: KeyIndex
+) -> list[tuple[RowNumbers, Places]]:
+    """The same, and for each of these rows the place of its key among the keys."""
+    names = set(index.keys.column_names)
     schema = arrow_schema([each for each in fields if each.name in names])
     return parallel(lambda each: _row_numbers_of_keys(folder, each, schema, index), files)
 
 
 def _row_numbers_of_keys(
     folder: ParquetFolder, each: DataFile, schema: pa.Schema, keys: KeyIndex
-) -> RowNumbers:
-    parts = [np.zeros(0, np.int64)]
+) -> tuple[RowNumbers, Places]:
+    row_numbers, key_places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     with folder.opened(each) as (file, bounds):
         names = file_names(each, file.schema_arrow)
         own = [names[name] for name in schema.names if name in names]
         for groups in bounds.portions([_as_stored(keys.keys, names)]):
             rows = conform(file.read_row_groups(groups, own), schema, each)
-            parts.append(bounds.places(groups)[keys.places(rows) >= 0])
-    return np.concatenate(parts)
+            places = keys.places(rows)
+            row_numbers.append(bounds.places(groups)[places >= 0])
+            key_places.append(places[places >= 0])
+    return np.concatenate(row_numbers), np.concatenate(key_places)
 
 
 def parallel(function: Callable[[T], U], values: Sequence[T]) -> list[U]:

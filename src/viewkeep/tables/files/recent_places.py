@@ -52,7 +52,10 @@ class RecentPlaces:
             pa.array(KeyIndex(keys).places(look_up.places_of_keys) >= 0)
         )
         files = renumbered[places[FILE].to_numpy()]
-        return None if (files < 0).any() else pa.table({FILE: files, ROW: places[ROW]})
+        if (files < 0).any():
+            return None
+        own = {name: places[name] for name in keys.column_names}
+        return pa.table({**own, FILE: files, ROW: places[ROW]})
 
 
 RECENT_PLACES = RecentPlaces(16)

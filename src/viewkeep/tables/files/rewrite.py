@@ -1,5 +1,6 @@
 """Copy on write: files that hold changed rows are written anew, the others stay.
 
+Where rows only get other values, columns that keep theirs are copied (`update_columns`).
 Few bytes are rewritten in memory; many by a scan of an engine. New rows come
 into a file of their own where nothing has to be rewritten; when such files have become many, the
 next change puts them together.
@@ -17,9 +18,16 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.files.key_index import KeyIndex, Places
 from viewkeep.tables.files.key_match import may_hold
-from viewkeep.tables.files.look_up import parallel
+from viewkeep.tables.files.look_up import find_places_of_keys, parallel
 from viewkeep.tables.files.parquet import ParquetFolder
+from viewkeep.tables.files.recent_places import RECENT_PLACES
 from viewkeep.tables.files.scans import Scans
+from viewkeep.tables.files.update_columns import (
+    FEWEST_ROWS,
+    ColumnUpdate,
+    column_update,
+    write_column_update,
+)
 from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot
 from viewkeep.tables.relations import StoredRows
 from viewkeep.tables.row_differences import Mask
@@ -31,6 +39,8 @@ JOB_BYTES = 256 * 1024 * 1024
 SMALL_FILES = 16
 """So many small files are put together."""
 SMALL_BYTES = 4 * 1024 * 1024
+PLACES_BYTES = 1 << 30
+"""The most bytes of files in which an engine looks for the places of rows, to update them there."""
 FILE_BYTES = 128 * 1024 * 1024
 """About how large a rewritten file may become."""
 FILE_ROWS = 1 << 21
@@ -117,13 +127,21 @@ def rewrite_files(
     new_rows: pa.Table,
     driver_bytes: int = DRIVER_BYTES,
     matches: MatchedRows | None = None,
+    old_rows: pa.Table | None = None,
 ) -> Rewrite:
     """New files for a version without the rows that have a key of `old_keys`, and with `new_rows`.
 
-    `matches` are the rows of these and perhaps other keys, if they were looked up before.
+    `matches` are the rows of these and perhaps other keys, if they were looked up before;
+    `old_rows` those of just these keys, in their order.
     """
     new_rows = new_rows.cast(arrow_schema(snapshot.fields))
     candidate_files = [each for each in snapshot.files if may_hold(each, old_keys)]
+    if old_rows is not None:
+        update = column_update(old_keys.column_names, old_rows.cast(new_rows.schema), new_rows)
+        stored = _rows_of_stored_files(table, snapshot, candidate_files)
+        updated = None if update is None else _update_columns(scans, stored, update, driver_bytes)
+        if updated is not None:
+            return updated
     if matches is None and sum(each.size for each in candidate_files) <= driver_bytes:
         matches = _load_matches(table, snapshot, candidate_files, KeyIndex(old_keys))
     if matches is None or matches.files is None:
@@ -132,6 +150,28 @@ def rewrite_files(
         )
         return Rewrite((*rest, *write_files(table, new_rows)), tuple(candidate_files))
     return _rewrite_in_memory(table, snapshot, matches, old_keys, new_rows)
+
+
+def _update_columns(
+    scans: Scans, rows: StoredRows, update: ColumnUpdate, driver_bytes: int
+) -> Rewrite | None:
+    """The same where only some columns change, by a copy of the others; None where that is not
+    possible, or gains nothing."""
+    is_worth_it = sum(each.rows for each in rows.files) >= FEWEST_ROWS
+    if not is_worth_it or rows.size > PLACES_BYTES or _small_files_to_merge(rows.snapshot, ()):
+        return None
+    recent = RECENT_PLACES.get(rows, update.keys)
+    if recent is None and rows.size > driver_bytes:
+        recent = scans.row_places(rows, update.keys)
+    if recent is not None:
+        hits = update.hits(recent, len(rows.files))
+    else:
+        fields, folder = rows.snapshot.fields, ParquetFolder(rows.table)
+        hits = find_places_of_keys(folder, rows.files, fields, KeyIndex(update.keys))
+    pairs = write_column_update(rows, hits, update)
+    if pairs is None:
+        return None
+    return Rewrite(tuple(new for _, new in pairs), tuple(old for old, _ in pairs))
 
 
 def _rewrite_in_memory(

@@ -26,7 +26,7 @@ class Scans(Protocol):
 
     def row_places(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
         """The places of the rows that have one of the keys, also of deleted ones: the number of
-        the file among `rows.files` as `FILE`, and that of the row in it as `ROW`."""
+        the file among `rows.files` as `FILE`, that of the row in it as `ROW`, and the keys."""
 
     def unpaired(self, old: StoredRows, new: StoredRows, most: int | None) -> pa.Table:
         """The rows of each side that the other one lacks, with copies, and their `SIDE`; with

@@ -1,7 +1,8 @@
 """Parquet files made of row groups of other files, whose bytes are copied as they are.
 
-A row group is a range of bytes, and the footer tells where it begins. A file of which few row
-groups change costs the copy of its bytes and the writing of those few.
+A row group is a range of bytes, and so is each of its columns; the footer tells where they begin. A
+file of which few row groups change, or few columns, costs the copy of its bytes and the writing of
+those few.
 """
 
 import os
@@ -27,12 +28,15 @@ MAGIC = b"PAR1"
 COPIED_AT_ONCE = 1 << 24
 # Fields of a footer, of a row group in it, of a column of that, and of what is told of the column.
 _ROWS, _GROUPS, _ENCRYPTION = 3, 4, 8
-_COLUMNS, _GROUP_ROWS, _GROUP_OFFSET, _ORDINAL = 1, 3, 5, 7
+_COLUMNS, _GROUP_BYTES, _GROUP_ROWS, _SORTED_BY = 1, 2, 3, 4
+_GROUP_OFFSET, _GROUP_SIZE, _ORDINAL = 5, 6, 7
 _FILE_PATH, _COLUMN_OFFSET, _ABOUT = 1, 2, 3
-_SIZE, _PAGES, _INDEX_PAGE, _DICTIONARY, _BLOOM = 7, 9, 10, 11, (14, 15)
+_BYTES, _SIZE, _PAGES, _INDEX_PAGE, _DICTIONARY, _BLOOM = 6, 7, 9, 10, 11, (14, 15)
 _INTEGERS = ("None", "Int(bitWidth=32, isSigned=true)", "Int(bitWidth=64, isSigned=true)")
 
 
+ColumnSource = tuple["GroupSource", int, int]
+"""A file, and the numbers of a row group and of a column in it."""
 Leaves = list[tuple[str, int, int, str, str, int]]
 """The path, levels, stored type, meaning and length of each leaf of a file's columns."""
 
@@ -72,15 +76,21 @@ class GroupSource:
 class Splice:
     """A file whose row groups stay, and that gets those of others; its schema is that of theirs."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        """`file` is open without a buffer, to be read and written."""
-        own = GroupSource.read(file)
-        self._sink, self._place = file, own.end
+    def __init__(self, file: IO[bytes], is_new: bool = False) -> None:
+        """`file` is open without a buffer, to be read and written; a new one is empty."""
+        self._sink, self._place = file, len(MAGIC)
         self._groups: list[bytes] = []
         self._rows = 0
         self._range: tuple[IO[bytes], int, int] | None = None
-        file.truncate(own.end)
-        file.seek(own.end)
+        if is_new:
+            file.write(MAGIC)
+        else:
+            self._keep_groups(GroupSource.read(file))
+
+    def _keep_groups(self, own: GroupSource) -> None:
+        self._place = own.end
+        self._sink.truncate(own.end)
+        self._sink.seek(own.end)
         for group in own.groups:
             columns = [_column_bytes(each[_ABOUT][1]) for each in group[_COLUMNS][1]]
             self._add_group(group, columns)
@@ -93,6 +103,24 @@ class Splice:
             self._add_group(
                 group, [self._copy_column_pages(source, each) for each in group[_COLUMNS][1]]
             )
+        self._copy_range()
+
+    def add_columns(self, sources: Sequence[ColumnSource]) -> None:
+        """A row group of columns of several files, one behind the other: who reads a part of a file
+        takes the row groups whose middle is in it."""
+        columns = [file.groups[group][_COLUMNS][1][column] for file, group, column in sources]
+        about = [each[_ABOUT][1] for each in columns]
+        group = dict(sources[0][0].groups[sources[0][1]])
+        group.pop(_SORTED_BY, None)
+        for name, part in ((_GROUP_BYTES, _BYTES), (_GROUP_SIZE, _SIZE)):
+            group[name] = I64, write_number(sum(read_number(each[part][1]) for each in about))
+        self._add_group(
+            group,
+            [
+                self._copy_column_pages(file, column)
+                for (file, _, _), column in zip(sources, columns, strict=True)
+            ],
+        )
         self._copy_range()
 
     def _add_group(self, group: Fields, columns: list[bytes]) -> None:
@@ -124,8 +152,9 @@ class Splice:
 
     def _extend_range(self, file: IO[bytes], start: int, size: int) -> None:
         """Bytes that follow each other are copied at once."""
-        if self._range is not None and self._range[2] == start:
-            self._range = file, self._range[1], start + size
+        last = self._range
+        if last is not None and last[0] is file and last[2] == start:
+            self._range = file, last[1], start + size
         else:
             self._copy_range()
             self._range = file, start, start + size
