@@ -216,6 +216,8 @@ def test_a_marked_view_is_not_sorted_where_time_matters(
         keeper.apply("parts", updates=[{"pid": 3, "price": 1}])
         assert [each.strategy for each in keeper.refresh()] == ["recompute", "recompute"]
     assert [each.is_quick for each in targets if each.is_sorted] == [True]
+    _set_prices(monkeypatch, **dict.fromkeys(asdict(costs.PRICES["duckdb"]), 0.0))
+    monkeypatch.setattr(Experience, "recompute", lambda self, size, estimate: 9.0)
     for number in range(3):
         keeper.apply("parts", updates=[{"pid": number, "price": -1}], deletes=[(9 + number,)])
         assert keeper.refresh("marked")[-1].strategy == "id"

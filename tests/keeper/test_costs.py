@@ -132,7 +132,7 @@ def test_a_running_query_is_ended() -> None:
     assert time.perf_counter() - start < 60
 
 
-def run_endless_query(*_: Any) -> Any:
+def run_endless_query(*_: Any, **__: Any) -> None:
     pairs = "range(10000000) AS a(i), range(10000000) AS b(i)"
     with open_connection() as connection:
         connection.execute(f"SELECT sum(hash(a.i, b.i)) FROM {pairs}")
