@@ -26,7 +26,7 @@ from viewkeep.execute.duckdb.narrow import narrow
 from viewkeep.execute.duckdb.prepared import Change, PreparedScript
 from viewkeep.execute.duckdb.relations import OpenRelations
 from viewkeep.execute.duckdb.run import StatementRunner
-from viewkeep.execute.duckdb.statements import typed
+from viewkeep.execute.duckdb.statements import typed_value
 from viewkeep.execute.duckdb.write import write_query
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.row_changes import RowChanges, changed_relation
@@ -136,7 +136,7 @@ class DuckdbRun:
         old_names = [f"target.{quote_name(each.name)}" for each in fields]
         types = {each.name: each.type for each in fields}
         new_values = [
-            typed(f"keys.{quote_name(post(name))}", types[name]) for name in schema.changed
+            typed_value(f"keys.{quote_name(post(name))}", types[name]) for name in schema.changed
         ]
         news = [f"{new} AS {quote_name(f'{_NEW} {n}')}" for n, new in enumerate(new_values)]
         differs = " OR ".join(
