@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
 import viewkeep as vk
+from bench._engine_data import Workload
 from bench._engine_rivals import timed
 
 BATCH = 10_000
@@ -144,6 +145,132 @@ def polars_once(load: TypedLoad) -> float | None:
     frame = pl.from_arrow(load.table)
     with pl.SQLContext(R=frame) as context:
         return min(timed(lambda: context.execute(load.sql, eager=True)) for _ in range(REPEATS))
+
+
+# --- texts and subscribers ------------------------------------------------------------------------
+
+SNOWFLAKE = "Q(c; sum(x), count()) = L(o, p, x) * O(o, c) * P(p, k)"
+
+
+@dataclass(frozen=True)
+class TextLoad:
+    """A snowflake whose keys are texts: tables, and batches of lines that come and go."""
+
+    tables: dict[str, pa.Table]
+    batches: list[tuple[pa.Table, np.ndarray]]
+
+    @property
+    def updates(self) -> int:
+        """How many rows the batches have."""
+        return sum(len(rows) for rows, _ in self.batches)
+
+
+def text_load(rows: int, updates: int) -> TextLoad:
+    """Lines of orders and products, whose names are texts."""
+    random = np.random.default_rng(9)
+    orders, products = max(rows // 5, 10), max(rows // 50, 10)
+    tables = {
+        "O": pa.table(
+            {
+                "o": [f"order-{i:09}" for i in range(orders)],
+                "c": [f"customer {i}" for i in random.integers(0, orders // 10 + 1, orders)],
+            }
+        ),
+        "P": pa.table(
+            {
+                "p": [f"product {i}" for i in range(products)],
+                "k": [f"kind {i}" for i in random.integers(0, 20, products)],
+            }
+        ),
+    }
+
+    def lines(count: int) -> pa.Table:
+        return pa.table(
+            {
+                "o": tables["O"].column("o").take(random.integers(0, orders, count)),
+                "p": tables["P"].column("p").take(random.integers(0, products, count)),
+                "x": decimals(random.integers(1, 10**6, count)),
+            }
+        ).combine_chunks()
+
+    tables["L"] = lines(rows)
+    signs = np.ones(BATCH, np.int64)
+    return TextLoad(tables, [(lines(BATCH), signs) for _ in range(max(updates // BATCH, 1))])
+
+
+def text_rates(load: TextLoad) -> tuple[float, float]:
+    """Rows per second from Arrow batches, and one by one (keys of texts, numbers of integers)."""
+    live = vk.maintain(SNOWFLAKE, engine="compiled")
+    live.load(load.tables)
+    best = 0.0
+    for sign in (1, -1) * REPEATS:
+
+        def work(sign: int = sign) -> None:
+            for rows, counts in load.batches:
+                live.update_batch("L", rows, sign * counts)
+
+        best = max(best, load.updates / timed(work))
+    whole = {**load.tables, "L": _with_integers(load.tables["L"])}
+    live = vk.maintain(SNOWFLAKE, engine="compiled")
+    live.load(whole)
+    rows, _ = load.batches[0]
+    stream = list(zip(*_with_integers(rows).to_pydict().values(), strict=True))
+    single = 0.0
+    for sign in (1, -1) * REPEATS:
+
+        def one_by_one(sign: int = sign) -> None:
+            for row in stream:
+                live.update("L", row, sign)
+
+        single = max(single, len(stream) / timed(one_by_one))
+    return best, single
+
+
+def _with_integers(lines: pa.Table) -> pa.Table:
+    numbers = pa.array(np.arange(len(lines)) % 1_000)
+    return lines.set_column(lines.column_names.index("x"), "x", numbers)
+
+
+def text_dict_rate(load: TextLoad) -> float:
+    """Lines per second of straight-line Python with dicts."""
+    customers = dict(zip(*load.tables["O"].to_pydict().values(), strict=True))
+    kinds = dict(zip(*load.tables["P"].to_pydict().values(), strict=True))
+    rows, _ = load.batches[0]
+    stream = list(zip(*rows.to_pydict().values(), strict=True))
+    groups: dict[Any, Any] = {}
+
+    def work() -> None:
+        for order, product, value in stream:
+            if product in kinds:
+                _step_of_sum(groups, (customers[order], value), 1)
+
+    return len(stream) / timed(work)
+
+
+def subscriber_rates(load: Workload) -> tuple[float, float]:
+    """Changes of the output per second that a subscriber hears as Arrow batches, and as rows."""
+    rates = []
+    for form in ("subscribe_batches", "subscribe"):
+        live = vk.maintain(load.query, strategy="viewtree", engine="compiled")
+        live.load(load.data)
+        heard = [0]
+
+        def hear(changes: Any, heard: list[int] = heard) -> None:
+            heard[0] += len(changes)
+
+        getattr(live, form)(hear)
+        best = 0.0
+        for sign in (1, -1) * REPEATS:
+            heard[0] = 0
+            seconds = timed(lambda sign=sign, live=live: _run_all(live, load, sign))  # type: ignore[misc]
+            best = max(best, heard[0] / seconds)
+        rates.append(best)
+    return rates[0], rates[1]
+
+
+def _run_all(live: vk.Maintainer, load: Workload, sign: int) -> None:
+    for relation, rows, counts in load.batches:
+        live.update_batch(relation, rows, sign * counts)
 
 
 def _step_of_sum(groups: dict[Any, Any], row: tuple[Any, ...], count: int) -> None:

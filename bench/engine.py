@@ -1,4 +1,4 @@
-"""Updates per second of the compiled engine, beside its rivals, on four workloads.
+"""Updates per second of the compiled engine, beside its rivals, on five workloads.
 
 Run with `python -m bench.engine`; it writes docs/engine_figures.md and plots to docs/plots/. The
 C++ twin is built when there is a g++; Pathway is installed into an environment of its own with
@@ -31,6 +31,10 @@ from bench._engine_types import (
     duckdb_once,
     polars_once,
     reference_rate,
+    subscriber_rates,
+    text_dict_rate,
+    text_load,
+    text_rates,
     typed_loads,
 )
 from viewkeep.engine.compiled.llvm.machine import CACHE_VARIABLE
@@ -226,6 +230,21 @@ def measure_types(scale: int, pathway: Path | None) -> Iterator[Figure]:
             yield Figure(load.name, "Polars", "recompute once", seconds, "s")
 
 
+def measure_texts(scale: int, pathway: Path | None) -> Iterator[Figure]:
+    """Workload S: a snowflake whose keys are texts; and what subscribers of a star hear."""
+    load, name = text_load(1_000_000 // scale, 200_000 // scale), "S, snowflake of texts"
+    batches, single = text_rates(load)
+    yield Figure(name, "compiled", "batches", batches, "updates/s", 2e6)
+    yield Figure(name, "compiled", "single", single, "updates/s", 3e5)
+    yield Figure(name, "Python dicts", "single", text_dict_rate(load), "updates/s")
+    large = star(1_000_000 // scale, 200_000 // scale)
+    arrow, rows = subscriber_rates(large)
+    yield Figure(
+        "A, star count", "compiled, a subscriber", "changes as Arrow", arrow, "changes/s", 1e6
+    )
+    yield Figure("A, star count", "compiled, a subscriber", "changes as rows", rows, "changes/s")
+
+
 PROGRAMS = {
     "star, viewtree": (STAR, "viewtree"),
     "triangle, delta": (TRIANGLE, "delta"),
@@ -360,6 +379,7 @@ MEASURES = {
     "H": measure_hubs,
     "C": measure_housing,
     "T": measure_types,
+    "S": measure_texts,
 }
 
 
@@ -367,7 +387,7 @@ def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="a tenth of the data")
-    parser.add_argument("--parts", default="KABHCT", help="which (K: compiling, H: hubs)")
+    parser.add_argument("--parts", default="KABHCTS", help="which (K: compiling, H: hubs)")
     parser.add_argument("--pathway", type=Path, help="folder for Pathway's environment")
     parser.add_argument("--docs", action="store_true", help="write docs/engine_figures.md")
     chosen = parser.parse_args()

@@ -32,7 +32,7 @@ def size(live: vk.Maintainer) -> int:
     assert isinstance(live.engine, CompiledEngine), live.engine_reason
     coder = live.engine.coder
     assert len(coder.codes) + len(coder.free) == len(coder.values)
-    return len(coder.codes)
+    return len(coder)
 
 
 @pytest.mark.parametrize("way", ["single", "batch", "table", "subscribed"])

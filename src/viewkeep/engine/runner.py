@@ -53,6 +53,8 @@ class Runner:
         self._checker, self._gate = checker, gate
         self.singles: dict[str, Single] = {}
         """By relation, machine code that takes single rows of plain integers."""
+        self._connected: set[str] = set()
+        """Relations whose single rows go to machine code by `update` itself."""
         self._updates, self._counter = 0, ctypes.c_int64()
         self.direct = checker is None
         self.engine: Engine = engines.first()
@@ -69,6 +71,7 @@ class Runner:
             self._counter = engine.updates()
         self.compiled = not isinstance(engine, ReferenceEngine)
         self.singles.clear()
+        self._connected.clear()
         # Otherwise changes cannot fail, and may go to the triggers one by one.
         self.careful = self._fallible or self.compiled or self._checker is not None
 
@@ -297,16 +300,18 @@ class Runner:
     ) -> Callable[..., None] | None:
         """Install the machine-code path for `relation`. Returns a replacement for `update` the
         first time, else None: `python` takes what it cannot, `on_overflow` what left 64 bits."""
-        if isinstance(self.engine, ReferenceEngine) or not self.direct or relation in self.singles:
+        engine = self.engine
+        if isinstance(engine, ReferenceEngine) or not self.direct or relation in self._connected:
             return None
-        single = self.engine.single(relation)
-        if single is None:
+        if not engine.takes_singles(relation):
             return None
         replacement = None
-        if not self.singles:
-            replacement, self._gate.link = self.engine.updater(python, on_overflow)
-        self.singles[relation] = single
-        self._gate.address = self.engine.connect(self._gate.link, sys.intern(relation))
+        if not self._connected:
+            replacement, self._gate.link = engine.updater(python, on_overflow)
+        self._connected.add(relation)
+        if (single := engine.single(relation)) is not None:
+            self.singles[relation] = single
+        self._gate.address = engine.connect(self._gate.link, sys.intern(relation))
         return replacement
 
     def leave_64_bits(self) -> None:
@@ -324,6 +329,7 @@ class Runner:
         """Disconnect machine code from `update`, since every change must be seen from now on."""
         self.direct = False
         self.singles.clear()
+        self._connected.clear()
         self._gate.address = 0
 
     def resume_singles(self) -> None:

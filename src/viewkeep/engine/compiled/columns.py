@@ -44,6 +44,14 @@ def array_codes(values: NDArray[Any]) -> TypedCodes | None:
     return TypedCodes(INTEGERS, np.ascontiguousarray(values, np.int64))
 
 
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type is one of texts."""
+    import pyarrow as pa
+
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
 def arrow_codes(column: Any) -> TypedCodes | None:
     """An Arrow array; None where its values need a dictionary, or a look at each."""
     import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from viewkeep.engine.compiled.formats import BY_DICTIONARY, NULL, PLAIN, whole_again
+from viewkeep.engine.compiled.formats import BY_DICTIONARY, NULL, PLAIN, TEXTS, whole_again
 from viewkeep.engine.compiled.instance import Instance, Row
 from viewkeep.engine.compiled.layout import BASE, LOADING, SIZE, UPDATES, Store
 from viewkeep.engine.compiled.llvm.translate import OUTSIDE, TOO_LARGE
@@ -78,8 +78,16 @@ class CompiledEngine(Instance):
 
     def connect(self, link: list[Any], relation: str) -> int:
         """Have rows of a relation taken by machine code, while this address stands in the link."""
-        link[self.inlets.place(relation)] = relation
+        place, mask = self.inlets.place(relation), self.inlets.mask(relation)
+        link[place : place + 2] = [relation, mask]
+        if mask:
+            texts = self.coder.texts
+            link[3:5] = [texts.address, texts.single_address()]
         return self.state.address
+
+    def takes_singles(self, relation: str) -> bool:
+        """Whether single rows of a relation need no Python."""
+        return self.inlets.mask(relation) is not None
 
     def updates(self) -> ctypes.c_int64:
         """The counter of rows that machine code has taken."""
@@ -194,9 +202,17 @@ class CompiledEngine(Instance):
         all values being forgotten.
         """
         self._until_tidy -= changes
-        if self._until_tidy > 0 or len(self.coder.codes) <= FEW:
+        if self._until_tidy > 0:
             return
         self._until_tidy = OFTEN
+        if len(self.coder) > FEW + self._most_in_vain():
+            self.forget_unused()
+        self.coder.allow_texts(4 * FEW)
+
+    def _most_in_vain(self) -> int:
+        """How many values there may be before it is asked which of them are needed."""
+        if len(self.coder) <= FEW:
+            return 0
         words, memory = self.state.words, self.source.memory
         rows = sum(int(words[table.at + 2]) for table in memory.tables if table.key)
         inputs = [memory.stores[part.map] for part in self.program.parts]
@@ -204,19 +220,21 @@ class CompiledEngine(Instance):
             len(store.key) * int(words[store.table.at + 2]) for store in inputs if store.key
         )
         most = 2 * self.coder.kept + rows
-        if len(self.coder.codes) > FEW + (most if self.dropped else min(most, 2 * slots)):
-            self.forget_unused()
+        return most if self.dropped else min(most, 2 * slots)
 
     def forget_unused(self) -> None:
         """Forget all values that are in no table."""
-        used = np.zeros(len(self.coder.values), np.bool_)
-        for table in self.source.memory.tables if len(used) else ():
+        coder = self.coder
+        used = np.zeros(len(coder.values), np.bool_)
+        texts = np.zeros(coder.texts.places if len(coder) > len(coder.codes) else 0, np.bool_)
+        for table in self.source.memory.tables if len(used) or len(texts) else ():
             rows = self.state.rows(table) if table.key else np.zeros((0, 0), np.int64)
             for column, domain in enumerate(self.domains(table.key)):
-                if domain.format in BY_DICTIONARY:
+                marks = texts if domain.format == TEXTS else used
+                if domain.format in (TEXTS, *BY_DICTIONARY):
                     codes = rows[:, column]
-                    used[codes[(codes >= PLAIN) & (codes != NULL)] - PLAIN] = True
-        self.coder.forget_all_but(used)
+                    marks[codes[(codes >= PLAIN) & (codes != NULL)] - PLAIN] = True
+        coder.forget_all_but(used, texts)
 
     # --- loading ----------------------------------------------------------------------------------
 

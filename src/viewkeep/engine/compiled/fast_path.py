@@ -7,6 +7,7 @@ from viewkeep.engine.compiled.emit.text import Lifts
 from viewkeep.engine.compiled.lifts import Lifter, lifted_words, single_lines
 from viewkeep.engine.compiled.llvm.machine import MachineCode
 from viewkeep.engine.compiled.llvm.python_rows import (
+    LINK,
     UPDATE,
     api_text,
     available,
@@ -99,23 +100,28 @@ class FastPaths:
     ) -> Callable[[Row, int], bool | None] | None:
         """What takes a row of a relation and a multiplicity (see `Runner.singles`), if its values
         have been nothing but integers so far."""
-        if relation not in self._direct or not available():
-            return None
-        if not self._intakes[relation].only_integers:
+        if self.mask(relation) != 0:
             return None
         return code.builtin(self._inlet_name(relation), address)
+
+    def mask(self, relation: str) -> int | None:
+        """Which columns of single rows are texts, where all others have been nothing but integers
+        so far; None where machine code takes no such rows."""
+        if relation not in self._direct or not available():
+            return None
+        return self._intakes[relation].text_mask
 
     def update(
         self, code: MachineCode, python: Callable[..., None], on_overflow: Callable[..., None]
     ) -> tuple[Callable[..., None], list[Any]]:
         """`update` for rows of plain integers, and the list that it is bound to: while the state's
         address and a relation's name stand in it, its rows need no Python."""
-        link = [0, python, on_overflow, *[None] * len(self._direct)]
+        link = [0, python, on_overflow, 0, 0, *[None, 0] * len(self._direct)]
         return code.builtin(UPDATE, link, keywords=True), link
 
     def place(self, relation: str) -> int:
         """Where a relation's name stands in that list."""
-        return 3 + self._direct.index(relation)
+        return LINK + 2 * self._direct.index(relation)
 
     def batches(
         self, relation: str, rows: Any, multiplicities: Any, loading: bool

@@ -132,6 +132,19 @@ class Microseconds(Format):
 
 
 @dataclass(frozen=True)
+class TextCodes(Format):
+    """Texts by a dictionary of their own, which `Coder` holds (`texts.py`)."""
+
+    title = "texts"
+
+    def code(self, value: Any) -> int | None:
+        return None
+
+    def values(self, codes: Column) -> list[Any]:
+        raise NotImplementedError("the dictionary decodes")
+
+
+@dataclass(frozen=True)
 class Mixed(Format):
     """Integers as they are, and all else by the dictionary."""
 
@@ -144,11 +157,12 @@ class Mixed(Format):
         raise NotImplementedError("the dictionary decodes")
 
 
-INTEGERS, FLOATS, DAYS, MICROSECONDS, MIXED = (
+INTEGERS, FLOATS, DAYS, MICROSECONDS, TEXTS, MIXED = (
     Integers(),
     Floats(),
     Days(),
     Microseconds(),
+    TextCodes(),
     Mixed(),
 )
 BY_DICTIONARY = (INTEGERS, MIXED)
@@ -159,7 +173,7 @@ def format_of(value: Any) -> Format:
     """The format for a value; that of all values which have none is mixed.
 
     >>> format_of(Decimal("1.50")), format_of("text")
-    (Decimals(scale=2), Mixed())
+    (Decimals(scale=2), TextCodes())
     """
     kind = type(value)
     if kind is int or isinstance(value, np.integer):
@@ -171,6 +185,8 @@ def format_of(value: Any) -> Format:
         return own if own.code(value) is not None else MIXED
     if isinstance(value, float):
         return FLOATS
+    if kind is str:
+        return TEXTS
     if kind is date:
         return DAYS
     if kind is datetime and value.tzinfo is None:

@@ -43,6 +43,7 @@ class Instance:
         if isinstance(shape, str):
             raise Unfit(shape)
         self.query, self._signature = query, sum_signature(query, self.coder)
+        self._is_summed = any(domain.lifted for domain in self.coder.domains.values())
         self.program, self.ring, self.shape, self.payload = program, payload.ring, shape, payload
         self.inlets = FastPaths(program, payload, query, self.coder, shape, self.sums)
         self.dropped = frozenset[str]() if keep_inputs else unread_inputs(program)
@@ -89,7 +90,7 @@ class Instance:
 
     def check_types(self) -> None:
         """Go over to another engine where the first values of a column have told its type."""
-        if sum_signature(self.query, self.coder) != self._signature:
+        if self._is_summed and sum_signature(self.query, self.coder) != self._signature:
             raise Retype(self.coder)
 
     def wider(self) -> Retype:

@@ -9,7 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from numpy.typing import NDArray
 
 from viewkeep.engine.compiled.engine import CompiledEngine
-from viewkeep.engine.compiled.formats import BY_DICTIONARY, PLAIN
+from viewkeep.engine.compiled.formats import BY_DICTIONARY, NULL, PLAIN, TEXTS
 from viewkeep.engine.compiled.memory import number_list
 from viewkeep.engine.compiled.values import Coder, Domain
 from viewkeep.engine.interpreter.engine import ReferenceEngine
@@ -53,6 +53,8 @@ def decode_column(coder: Coder, codes: NDArray[np.int64], domain: Domain) -> pa.
     """A column of values; integers are copied as they are, others by their dictionary."""
     if domain.format not in (None, *BY_DICTIONARY) or (len(codes) and int(codes.max()) >= PLAIN):
         distinct, places = np.unique(codes, return_inverse=True)
+        if domain.format == TEXTS and not (distinct == NULL).any():
+            return coder.texts.arrow(distinct).take(pa.array(places))
         return pa.array(coder.decode(distinct, domain)).take(pa.array(places))
     if domain.kind is int:
         return pa.array(codes.copy())

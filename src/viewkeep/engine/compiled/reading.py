@@ -143,13 +143,20 @@ class OutputReader:
         after = [_empty_column(kind, count) for kind in self._shape.kinds]
         columns = [*keys, *after]
         places = np.array([column.ctypes.data for column in columns], np.int64)
-        look_up = self._changes_code().function("look_up_all", 3)
+        look_up = self._observer("look_up_all")
         instance.check_output(look_up(instance.state.address, places.ctypes.data, count))
         return Observed(keys, changes, after)
 
     def observing(self, atom: int) -> Callable[..., int]:
         """The function that runs a batch and collects how the output changes."""
-        return self._changes_code().function(f"observe_{atom}", 3)
+        return self._observer(f"observe_{atom}")
+
+    def _observer(self, name: str) -> Callable[..., int]:
+        """A function of batches for subscribers; compiled when it is first asked for."""
+        functions = self._instance.functions
+        if name not in functions:
+            functions[name] = self._changes_code().function(name, 3)
+        return functions[name]
 
     def _run_output_change(self, atom: int, words: list[int]) -> int:
         """The change of the output by one tuple; compiled when it is first asked for."""

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from viewkeep.engine.compiled.columns import array_codes, arrow_codes
+from viewkeep.engine.compiled.columns import array_codes, arrow_codes, is_text
 from viewkeep.engine.compiled.formats import (
     BY_DICTIONARY,
     FLOATS,
     INTEGERS,
     MIXED,
     NULL,
+    TEXTS,
     Column,
     Format,
     rescaled,
@@ -66,12 +67,15 @@ class ColumnIntake:
         return self.usable and not (repeated or self._static or self._no_deletes)
 
     @property
-    def only_integers(self) -> bool:
-        """Whether all values of the relation that equal integers were integers so far."""
-        return all(
-            domain.seen and domain.kind is int and domain.format in BY_DICTIONARY
-            for domain in self._domains
-        )
+    def text_mask(self) -> int | None:
+        """Which columns hold texts, as bits; None if others hold more than integers."""
+        mask = 0
+        for place, domain in enumerate(self._domains):
+            if domain.format == TEXTS:
+                mask |= 1 << place
+            elif not (domain.seen and domain.kind is int and domain.format in BY_DICTIONARY):
+                return None
+        return mask
 
     def batches(self, rows: Any, multiplicities: Any, loading: bool = False) -> Batches | None:
         """The changes as columns, atom by atom; None if they are left to the other intake."""
@@ -193,6 +197,8 @@ class ColumnIntake:
             column = _unpacked_column(column)
             if column is None:
                 return None
+            if is_text(column.type):
+                return self._code_texts(column, domain)
             typed = arrow_codes(column)
         elif isinstance(column, np.ndarray):
             typed = array_codes(column)
@@ -201,6 +207,9 @@ class ColumnIntake:
             typed = array_codes(column.to_numpy()) if plain else None
         if typed is None:
             return self._code_distinct(column, domain)
+        if typed.format is domain.format is INTEGERS and typed.null is None:
+            domain.note(int)
+            return _Coded(typed.codes)
         if domain.lifted and not _is_finite(typed.codes, typed.format):
             return None
         if not self._is_admitted(typed.format, domain):
@@ -210,6 +219,12 @@ class ColumnIntake:
             return coded
         codes = np.where(typed.null, np.int64(NULL), coded.codes)
         return _Coded(codes, None, coded.whole)
+
+    def _code_texts(self, column: Any, domain: Domain) -> "_Coded | None":
+        """Texts straight from Arrow's buffers, unless values of other types meet them."""
+        if self._coder.admit(domain, TEXTS) != TEXTS:
+            return self._code_distinct(column, domain)
+        return _Coded(self._coder.texts.code_arrow(column), None, False)
 
     def _is_admitted(self, form: Format, domain: Domain) -> bool:
         """Whether a column of this format needs no dictionary in its domain."""

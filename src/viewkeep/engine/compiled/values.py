@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from viewkeep.engine.compiled.formats import (
     MIXED,
     NULL,
     PLAIN,
+    TEXTS,
     Column,
     Format,
     common,
@@ -29,6 +31,9 @@ from viewkeep.engine.compiled.formats import (
 )
 from viewkeep.engine.compiled.rings import Retype
 from viewkeep.query.conjunctive import ConjunctiveQuery
+
+if TYPE_CHECKING:
+    from viewkeep.engine.compiled.texts import Texts
 
 _LIKE_INTEGERS = (bool, float, Decimal, Fraction, complex, np.generic)
 
@@ -66,6 +71,7 @@ class Coder:
         self.kept = 0
         """How many values there were when the others were last forgotten."""
         self.domains = _query_domains(query)
+        self._texts: Texts | None = None
         self.windows: dict[tuple[int, int], tuple[int, int]] = {}
         """For sums of floats, by atom and number: between which powers of two their bits are."""
         self.wider = 0
@@ -105,10 +111,34 @@ class Coder:
         """A coder of the same formats that holds nothing."""
         other = copy(self)
         other.codes, other.values, other.free, other.kept = {}, [], [], 0
-        other.windows = dict(self.windows)
+        other.windows, other._texts = dict(self.windows), None
         copies = {id(each): copy(each) for each in self.domains.values()}
         other.domains = {v: copies[id(each)] for v, each in self.domains.items()}
         return other
+
+    @property
+    def texts(self) -> "Texts":
+        """The dictionary of texts, which is in machine code."""
+        if self._texts is None:
+            from viewkeep.engine.compiled.texts import Texts
+
+            self._texts = Texts()
+        return self._texts
+
+    def __len__(self) -> int:
+        """How many values are in the dictionaries."""
+        return len(self.codes) + (0 if self._texts is None else len(self._texts))
+
+    def allow_texts(self, more: int) -> None:
+        """Let so many new texts come with single rows before someone looks which are needed."""
+        if self._texts is not None:
+            self._texts.allow(more)
+
+    def _native_code(self, form: Format, value: Any) -> int | None:
+        """The code of a value in a format that needs no dictionary of objects."""
+        if form == TEXTS:
+            return self.texts.code(value) if type(value) is str else None
+        return form.code(value)
 
     # --- codes ------------------------------------------------------------------------------------
 
@@ -118,13 +148,13 @@ class Coder:
             return NULL
         own = domain.format
         if own is None or own not in BY_DICTIONARY:
-            if own is None or own.code(value) is None:
+            if own is None or self._native_code(own, value) is None:
                 self.admit(domain, format_of(value))
                 own = domain.format
                 assert own is not None
             if own not in BY_DICTIONARY:
-                code = own.code(value)
-                if code is None:  # an integer that is too large to be one of these numbers
+                code = self._native_code(own, value)
+                if code is None:  # an integer too large to be such a number, a text without UTF-8
                     raise self.retype(domain, MIXED, format_of(value))
                 domain.loose |= type(value) is int
                 return code
@@ -149,20 +179,24 @@ class Coder:
         code = self.codes[value] = PLAIN + place
         return code
 
-    def forget_all_but(self, used: NDArray[np.bool_]) -> None:
-        """Keep the values at these places, and no others."""
+    def forget_all_but(self, used: NDArray[np.bool_], texts: NDArray[np.bool_]) -> None:
+        """Keep the values and texts at these places, and no others."""
+        if self._texts is not None:
+            self._texts.keep(texts)
         places = np.flatnonzero(used).tolist()
         del self.values[places[-1] + 1 if places else 0 :]
         self.free = np.flatnonzero(~used[: len(self.values)])[::-1].tolist()
         for place in self.free:
             self.values[place] = None
         self.codes = {self.values[place]: PLAIN + place for place in places}
-        self.kept = len(places)
+        self.kept = len(self)
 
     def find(self, value: Any, domain: Domain) -> int | None:
         """The code of a value, None if it was never met."""
         if value is None:
             return NULL
+        if domain.format == TEXTS:
+            return self.texts.find(value) if isinstance(value, str) else None
         if domain.format is not None and domain.format not in BY_DICTIONARY:
             codes = (domain.format.code(each) for each in _equal_values(value))
             return next((code for code in codes if code is not None), None)
@@ -184,6 +218,8 @@ class Coder:
         if null.any():
             values = iter(self.decode(column[~null], domain))
             return [None if each else next(values) for each in null.tolist()]
+        if domain.format == TEXTS:
+            return list(self.texts.values(column))
         if domain.format is not None and domain.format not in BY_DICTIONARY:
             return domain.format.values(np.ascontiguousarray(column))
         codes: list[Any] = column.tolist()
@@ -195,6 +231,11 @@ class Coder:
     def encode(self, values: Iterable[Any], domain: Domain) -> Column:
         """The codes of a column of values, each distinct one coded once."""
         column = list(values)
+        kinds = set(map(type, column)) if domain.format in (None, TEXTS) else set[type]()
+        if str in kinds and kinds <= {str, NoneType}:
+            self.admit(domain, TEXTS)
+            if (codes := self.texts.code_list(column)) is not None:
+                return codes
         try:
             distinct = dict.fromkeys(column)
         except TypeError:

@@ -47,6 +47,10 @@ class MachineCode:
         kind = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *types)
         return kind(self._engine.get_function_address(name))
 
+    def address(self, name: str) -> int:
+        """Where a function is, for other machine code."""
+        return int(self._engine.get_function_address(name))
+
     def builtin(
         self, name: str, bound: object = None, keywords: bool = False
     ) -> Callable[..., Any]:

@@ -28,6 +28,8 @@ declare ptr @PyList_GetItem(ptr, i64)
 declare void @Py_IncRef(ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare i32 @PyUnicode_Compare(ptr, ptr)
+declare ptr @PyUnicode_AsUTF8AndSize(ptr, ptr)
+declare void @PyErr_Clear()
 
 define internal i1 @is_a(ptr %object, ptr %type) alwaysinline {
   %place = getelementptr i64, ptr %object, i64 1
@@ -100,6 +102,65 @@ yes:
 no:
   ret i1 false
 }
+
+define internal i1 @text(ptr %object, ptr %out, i64 %texts, i64 %coder) alwaysinline {
+entry:
+  %size = alloca i64
+  %is = call i1 @is_a(ptr %object, ptr @PyUnicode_Type)
+  br i1 %is, label %read, label %no
+read:
+  %bytes = call ptr @PyUnicode_AsUTF8AndSize(ptr %object, ptr %size)
+  %failed = icmp eq ptr %bytes, null
+  br i1 %failed, label %clear, label %look
+look:
+  %function = inttoptr i64 %coder to ptr
+  %address = ptrtoint ptr %bytes to i64
+  %length = load i64, ptr %size
+  %number = call i64 %function(i64 %texts, i64 %address, i64 %length)
+  %code = add i64 %number, PLAIN
+  store i64 %code, ptr %out
+  %found = icmp sge i64 %number, 0
+  ret i1 %found
+clear:
+  call void @PyErr_Clear()
+  br label %no
+no:
+  ret i1 false
+}
+
+define internal i1 @typed_row(ptr %row, i64 %arity, ptr %out, i64 %mask, i64 %texts, i64 %coder) {
+entry:
+  %is = call i1 @is_a(ptr %row, ptr @PyTuple_Type)
+  br i1 %is, label %sized, label %no
+sized:
+  %size = call i64 @PyTuple_Size(ptr %row)
+  %same = icmp eq i64 %size, %arity
+  br i1 %same, label %head, label %no
+head:
+  %i = phi i64 [ 0, %sized ], [ %next, %stored ]
+  %more = icmp slt i64 %i, %arity
+  br i1 %more, label %item, label %yes
+item:
+  %object = call ptr @PyTuple_GetItem(ptr %row, i64 %i)
+  %place = getelementptr i64, ptr %out, i64 %i
+  %bit = shl i64 1, %i
+  %own = and i64 %mask, %bit
+  %words = icmp ne i64 %own, 0
+  br i1 %words, label %text, label %number
+text:
+  %coded = call i1 @text(ptr %object, ptr %place, i64 %texts, i64 %coder)
+  br i1 %coded, label %stored, label %no
+number:
+  %good = call i1 @plain(ptr %object, ptr %place)
+  br i1 %good, label %stored, label %no
+stored:
+  %next = add i64 %i, 1
+  br label %head
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
 """.replace("PLAIN", str(PLAIN))
 
 _PARSE = """
@@ -150,7 +211,9 @@ no:
 }
 """
 
-MOST_COLUMNS = 64
+MOST_COLUMNS = 62
+LINK = 5
+"""Where the relations begin in the list that `update` is bound to: a name and a mask for each."""
 
 UPDATE = "update"
 """The function that takes the updates of all relations."""
@@ -201,8 +264,10 @@ def update_text(relations: Sequence[tuple[int, Sequence[str]]]) -> str:
     arity and the functions of its triggers.
 
     It is bound to a list: the address of the state, what takes all other calls, what takes those
-    that were taken back since a number left 64 bits, then the names of the relations as objects.
-    Other names, and everything while the address is 0, are left to Python.
+    that were taken back since a number left 64 bits, the addresses of the dictionary of texts and
+    of the function that codes one, then for each relation its name and a mask: which columns are
+    texts; the others are integers. Other names, and everything while the address of the state is
+    0, are left to Python.
     """
     widest = max([1, *(arity for arity, _ in relations)])
     lines = [
@@ -231,12 +296,26 @@ def update_text(relations: Sequence[tuple[int, Sequence[str]]]) -> str:
         "  br i1 %bound, label %try0, label %python",
     ]
     for number, (arity, functions) in enumerate(relations):
+        mask_place = LINK + 2 * number + 1
         other = f"try{number + 1}" if number + 1 < len(relations) else "python"
         lines += [
             f"try{number}:",
-            f"  %own{number} = call ptr @PyList_GetItem(ptr %self, i64 {number + 3})",
+            f"  %own{number} = call ptr @PyList_GetItem(ptr %self, i64 {LINK + 2 * number})",
             f"  %same{number} = call i1 @same_name(ptr %name, ptr %own{number})",
-            f"  br i1 %same{number}, label %read{number}, label %{other}",
+            f"  br i1 %same{number}, label %mask{number}, label %{other}",
+            f"mask{number}:",
+            f"  %object{number}m = call ptr @PyList_GetItem(ptr %self, i64 {mask_place})",
+            f"  %bits{number} = call i64 @PyLong_AsLongLong(ptr %object{number}m)",
+            f"  %texts{number} = icmp ne i64 %bits{number}, 0",
+            f"  br i1 %texts{number}, label %words{number}, label %read{number}",
+            f"words{number}:",
+            f"  %object{number}t = call ptr @PyList_GetItem(ptr %self, i64 3)",
+            f"  %dictionary{number} = call i64 @PyLong_AsLongLong(ptr %object{number}t)",
+            f"  %object{number}c = call ptr @PyList_GetItem(ptr %self, i64 4)",
+            f"  %coder{number} = call i64 @PyLong_AsLongLong(ptr %object{number}c)",
+            f"  %typed{number} = call i1 @typed_row(ptr %tuple, i64 {arity}, ptr %row, "
+            f"i64 %bits{number}, i64 %dictionary{number}, i64 %coder{number})",
+            f"  br i1 %typed{number}, label %run{number}, label %python",
             f"read{number}:",
             f"  %fits{number} = call i1 @plain_row(ptr %tuple, i64 {arity}, ptr %row)",
             f"  br i1 %fits{number}, label %run{number}, label %python",

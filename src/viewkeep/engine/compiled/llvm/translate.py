@@ -43,6 +43,7 @@ declare noalias ptr @malloc(i64)
 declare noalias ptr @aligned_alloc(i64, i64)
 declare i32 @madvise(ptr, i64, i32)
 declare void @free(ptr)
+declare i32 @memcmp(ptr, ptr, i64)
 """
 
 _EXACT = {"add": "sadd", "subtract": "ssub", "multiply": "smul"}
@@ -319,6 +320,20 @@ class _FunctionTranslator:
             return self._emit_exact(_EXACT[name], *values)
         operands = [value for value, _ in values]
         match name:
+            case "byte_at" | "word_at":
+                size = "i8" if name == "byte_at" else "i64"
+                pointer = self._emit_value(f"inttoptr i64 {operands[0]} to ptr")
+                loaded = self._emit_value(f"load {size}, ptr {pointer}, align 1")
+                if size == "i64":
+                    return loaded, INTEGER
+                return self._emit_value(f"zext i8 {loaded} to i64"), INTEGER
+            case "compare":
+                first, second = (
+                    self._emit_value(f"inttoptr i64 {each} to ptr") for each in operands[:2]
+                )
+                passed = f"ptr {first}, ptr {second}, i64 {operands[2]}"
+                order = self._emit_value(f"call i32 @memcmp({passed})")
+                return self._emit_value(f"sext i32 {order} to i64"), INTEGER
             case "float_of":
                 return self._emit_value(f"bitcast i64 {operands[0]} to double"), FLOAT
             case "bits_of":
