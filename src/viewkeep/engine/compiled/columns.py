@@ -46,7 +46,7 @@ def array_codes(values: NDArray[Any]) -> TypedCodes | None:
 
 def is_text(kind: Any) -> bool:
     """Whether an Arrow type is one of texts."""
-    import pyarrow as pa
+    import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 
     types = pa.types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
@@ -54,7 +54,7 @@ def is_text(kind: Any) -> bool:
 
 def arrow_codes(column: Any) -> TypedCodes | None:
     """An Arrow array; None where its values need a dictionary, or a look at each."""
-    import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+    import pyarrow as pa
 
     kind, null = column.type, None
     if column.null_count:

@@ -234,8 +234,8 @@ class Coder:
         kinds = set(map(type, column)) if domain.format in (None, TEXTS) else set[type]()
         if str in kinds and kinds <= {str, NoneType}:
             self.admit(domain, TEXTS)
-            if (codes := self.texts.code_list(column)) is not None:
-                return codes
+            if (text_codes := self.texts.code_list(column)) is not None:
+                return text_codes
         try:
             distinct = dict.fromkeys(column)
         except TypeError:
