@@ -27,7 +27,7 @@ from viewkeep.lake.change_tables import change_table, change_tables
 from viewkeep.lake.create_table import create_table, register_table
 from viewkeep.lake.drop import drop_table, drop_view
 from viewkeep.lake.intake import IngestReport, intake_of
-from viewkeep.lake.lake import absolute_location
+from viewkeep.lake.lake import lake_location
 from viewkeep.lake.vacuum import clean
 from viewkeep.lake.views.view_options import ViewOptions
 from viewkeep.lake_reader import LakeReader
@@ -114,7 +114,7 @@ class Keeper(LakeReader):
     ) -> None:
         """Make an existing Delta table, which others write, known to the lake."""
         constraints = {"foreign_keys": foreign_keys, "fds": fds, "static": static}
-        register_table(self._lake, name, absolute_location(location), key, constraints)
+        register_table(self._lake, name, lake_location(location), key, constraints)
 
     @checked
     def create_view(

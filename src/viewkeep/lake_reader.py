@@ -24,7 +24,7 @@ from viewkeep.lake.descriptions import (
     describe_tables,
     describe_views,
 )
-from viewkeep.lake.lake import Lake, absolute_location, open_lake
+from viewkeep.lake.lake import Lake, lake_location, open_lake
 from viewkeep.lake.read import entry_rows
 from viewkeep.lake.views.cache_versions import CacheDescription, describe_caches
 from viewkeep.lake.views.explain_view import script_of, view_explanation
@@ -188,7 +188,7 @@ class LakeReader:
     @checked
     def external_table(self, name: str, location: str, **constraints: Any) -> Table:
         """What `register_table` would declare."""
-        snapshot = self._lake.at(absolute_location(location)).snapshot()
+        snapshot = self._lake.at(lake_location(location)).snapshot()
         return external_table(name, snapshot, constraints.pop("key", ()), constraints)
 
     @checked
@@ -215,4 +215,4 @@ class LakeReader:
 
 @checked
 def _lake_place(path: str | os.PathLike[str]) -> str:
-    return absolute_location(path)
+    return lake_location(path)

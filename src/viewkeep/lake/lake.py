@@ -117,7 +117,7 @@ def open_lake(lake: Lake, create: bool) -> Lake:
     return lake
 
 
-def absolute_location(uri: str | os.PathLike[str]) -> str:
+def lake_location(uri: str | os.PathLike[str]) -> str:
     """A folder as an absolute path, or a URI as it is."""
     text = os.fspath(uri)
     if not text.strip():

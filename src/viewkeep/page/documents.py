@@ -61,17 +61,19 @@ def view_document(keeper: LakeReader, name: str, rows: bool = True) -> Json:
     """One view: how it is kept, its history, its analysis; its rows and its last changes, unless
     `rows` is false."""
     [view], [status] = keeper.describe_views(name), _statuses(keeper, name)
-    history = _told(lambda: keeper.history(name, HISTORY + 1), [])
+    history = _part_or_problem(lambda: keeper.history(name, HISTORY + 1), [])
     balance = status.get("balance") or {}
     return {
         **asdict(view),
         "status": _brief_status(status),
         "history": [_report(each) for each in history[:HISTORY]],
         "more_history": len(history) > HISTORY,
-        "explanation": _told(lambda: keeper.explain(name, script=False), "", as_text=True),
-        "caches": [asdict(each) for each in _told(lambda: keeper.caches(name), [])],
+        "explanation": _part_or_problem(
+            lambda: keeper.explain(name, script=False), "", as_text=True
+        ),
+        "caches": [asdict(each) for each in _part_or_problem(lambda: keeper.caches(name), [])],
         "heavy": [str(each) for each in balance.get("heavy", ())] if rows else [],
-        "picture": _told(lambda: _picture(keeper.operators(name), name), ""),
+        "picture": _part_or_problem(lambda: _picture(keeper.operators(name), name), ""),
         **_script(lambda: str(keeper.script(name))),
         "analysis": _analysis(keeper, view.sql),
         **_rows_and_changes(keeper, name, rows),
@@ -137,10 +139,10 @@ def _report(report: Any) -> Json:
     }
 
 
-def _told(told: Callable[[], Any], otherwise: Any, as_text: bool = False) -> Any:
+def _part_or_problem(part: Callable[[], Any], otherwise: Any, as_text: bool = False) -> Any:
     """A part of a document; what is wrong with it, if that is to be said in its place."""
     try:
-        return told()
+        return part()
     except ViewkeepError as error:
         return str(error) if as_text else otherwise
 
@@ -183,8 +185,8 @@ def _outcome_json(outcome: Outcome) -> Json:
             return failed_json(name, error)
 
 
-def _rows_and_changes(keeper: LakeReader, name: str, wanted: bool) -> Json:
-    if not wanted:
+def _rows_and_changes(keeper: LakeReader, name: str, with_rows: bool) -> Json:
+    if not with_rows:
         left_out = {"error": "left out of this report (--no-rows)"}
         return {"rows": left_out, "changes": left_out}
     return {"rows": _rows(keeper, name), "changes": _changes(keeper, name)}

@@ -58,7 +58,7 @@ def select(node: Node, condition: Expression) -> Node:
     return node if condition == TRUE else Select(node, condition)
 
 
-def rename_columns(expression: Expression, names: Mapping[str, str]) -> Expression:
+def rename_expression(expression: Expression, names: Mapping[str, str]) -> Expression:
     """The expression over other columns; those not named stay."""
     return substitute(expression, lambda column: Column(names.get(column.name, column.name)))
 

@@ -12,7 +12,7 @@ from viewkeep.diffs.rules.build import (
     join_on,
     keep,
     project,
-    rename_columns,
+    rename_expression,
     select,
     semijoin,
 )
@@ -50,12 +50,12 @@ class Change:
     def before(self, expression: Expression) -> Expression:
         """An expression over the values before the change."""
         names = {c: pre(c) for c in self.schema.before}
-        return rename_columns(expression, names)
+        return rename_expression(expression, names)
 
     def after(self, expression: Expression) -> Expression:
         """An expression over the values after the change."""
         names = {c: post(c) for c in self.schema.after}
-        return rename_columns(expression, names)
+        return rename_expression(expression, names)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from viewkeep.diffs.rules.build import (
     join_on,
     keep,
     project,
-    rename_columns,
+    rename_expression,
     select,
     semijoin,
     union_all,
@@ -285,10 +285,10 @@ def _old_rows_beside_new(
     if are_whole_rows(operator.plan.ids[node.child], [change], reads):
         values = {c: Column(schema.value_before(c)) for c in reads}
         values |= {new: Column(new) for new in changed.values()}
-        return project(change.leaf, values), lambda e: rename_columns(e, changed)
+        return project(change.leaf, values), lambda e: rename_expression(e, changed)
     old = keep(operator.input(node.child, PRE), dict.fromkeys((*schema.ids, *reads)))
     new = keep(change.leaf, (*schema.ids, *changed.values()))
-    return join_on(old, new, schema.ids), lambda e: rename_columns(e, changed)
+    return join_on(old, new, schema.ids), lambda e: rename_expression(e, changed)
 
 
 def _difference_of_update(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from viewkeep.diffs.rules.build import KEY, project, rename_columns
+from viewkeep.diffs.rules.build import KEY, project, rename_expression
 from viewkeep.diffs.show.names import (
     column_text,
     condition_text,
@@ -170,7 +170,7 @@ def _keys_in_condition(node: SemiJoin | AntiJoin) -> Node:
         return node
     left_names, names = set(node.left.names), right.child.names
     marked = {name: f"{name}{KEY}" if name in left_names else name for name in names}
-    below = {o.name: rename_columns(o.expression, marked) for o in right.outputs}
+    below = {o.name: rename_expression(o.expression, marked) for o in right.outputs}
     condition = substitute(node.condition, lambda column: below.get(column.name, column))
     child = project(right.child, {own: Column(name) for name, own in marked.items()})
     return replace(node, right=child, condition=condition)

@@ -219,7 +219,7 @@ class _LayoutUsage:
         self._scanned: set[str] = set()
         self._scanned_with_others: set[str] = set()
         keys = {each.name: each.key for each in program.maps}
-        for steps, bound, changes in step_lists(program):
+        for steps, bound, changes in steps_after_loading(program):
             for join, bound_before in joins(steps, bound):
                 for access in join.accesses if join.opens else ():
                     columns = tuple(v for v in keys[access.map] if v in bound_before)
@@ -260,7 +260,9 @@ class _LayoutUsage:
         return name in self._scanned_with_others
 
 
-def step_lists(program: Program) -> Iterator[tuple[tuple[Step, ...], frozenset[str], bool]]:
+def steps_after_loading(
+    program: Program,
+) -> Iterator[tuple[tuple[Step, ...], frozenset[str], bool]]:
     """All lists of steps but those of loading, with what is bound and whether they run often."""
     for trigger in program.triggers:
         for block in trigger.blocks:
@@ -292,7 +294,7 @@ def _loading_steps(
 
 def unread_inputs(program: Program) -> frozenset[str]:
     """Inputs that are read by nothing but loading: results do not need them afterwards."""
-    read = {name for steps, _, _ in step_lists(program) for name in _maps_accessed(steps)}
+    read = {name for steps, _, _ in steps_after_loading(program) for name in _maps_accessed(steps)}
     for trigger in program.triggers:
         steps = [step for block in trigger.blocks for step in block.steps]
         read |= {step.target for step in steps if isinstance(step, Update) and step.live}

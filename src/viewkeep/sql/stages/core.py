@@ -76,9 +76,9 @@ def core_of(flat: Flat, keys: Sequence[Expression], extend: Extend) -> Core:
     schema = _schema(flat.scans)
     conditions = [_comparable(condition, schema) for condition in flat.conditions]
     sides = [side for condition in conditions for side in _join_sides(condition, flat.scans)]
-    wanted = [e for e in dict.fromkeys((*sides, *keys)) if not isinstance(e, Column)]
+    computed_sides = [e for e in dict.fromkeys((*sides, *keys)) if not isinstance(e, Column)]
     computed: Computed = {}
-    scans = tuple(_extended(scan, wanted, computed, extend) for scan in flat.scans)
+    scans = tuple(_scan_with_columns(scan, computed_sides, computed, extend) for scan in flat.scans)
     extended = Flat(scans, flat.conditions, flat.outputs)
     parts: tuple[list[tuple[str, str]], ...] = ([], [])
     local: list[Expression] = []
@@ -129,9 +129,11 @@ def _home(expression: Expression, scans: Sequence[Scan]) -> Scan | None:
     return next(homes, None) if names else None
 
 
-def _extended(scan: Scan, wanted: Sequence[Expression], computed: Computed, extend: Extend) -> Scan:
-    """The scan with a column for each wanted expression over it."""
-    own = [e for e in wanted if (n := columns_of(e)) and n <= frozenset(scan.names)]
+def _scan_with_columns(
+    scan: Scan, expressions: Sequence[Expression], computed: Computed, extend: Extend
+) -> Scan:
+    """The scan with a column for each of the expressions that are over it alone."""
+    own = [e for e in expressions if (n := columns_of(e)) and n <= frozenset(scan.names)]
     own = [expression for expression in own if expression not in computed]
     if not own:
         return scan

@@ -109,12 +109,12 @@ class StagePlan:
 
 def kept_places(stage: Stage, steps: tuple[Step, ...]) -> dict[int, str]:
     """The columns after the steps that are outputs of a stage's query, by their places."""
-    kept: dict[int, str] = dict(enumerate(stage.query.outputs))
+    outputs: dict[int, str] = dict(enumerate(stage.query.outputs))
     for step in steps:
         places = {name: place for place, name in enumerate(step.names)}
-        kept = {
-            place: kept[places[output.name]]
+        outputs = {
+            place: outputs[places[output.name]]
             for place, output in enumerate(step.outputs)
-            if isinstance(output, Column) and places[output.name] in kept
+            if isinstance(output, Column) and places[output.name] in outputs
         }
-    return kept
+    return outputs

@@ -74,7 +74,7 @@ class _StagePlanner:
         self._stages: dict[str, Stage] = {}
         self._virtual: dict[str, Branches] = {}
         """Relations that are no tables, and where their rows come from."""
-        self._known: dict[Node, Branches] = {}
+        self._branches_by_node: dict[Node, Branches] = {}
         self._leaves: dict[Node, Node] = {}
         self._names = 0
 
@@ -86,7 +86,7 @@ class _StagePlanner:
                     stage = self._stages[source]
                     if set(kept_places(stage, steps).values()) == set(stage.query.outputs):
                         return stage, steps
-            self._known[tree] = self._joined(self._leaf(tree))
+            self._branches_by_node[tree] = self._joined(self._leaf(tree))
         raise AssertionError("the rows of a leaf are told apart by all their columns")
 
     def needed(self, root: Stage) -> tuple[Stage, ...]:
@@ -103,9 +103,9 @@ class _StagePlanner:
 
     def branches(self, node: Node) -> Branches:
         """Where the rows of an operator come from."""
-        if node not in self._known:
-            self._known[node] = self._branches_of(node)
-        return self._known[node]
+        if node not in self._branches_by_node:
+            self._branches_by_node[node] = self._branches_of(node)
+        return self._branches_by_node[node]
 
     def _branches_of(self, node: Node) -> Branches:
         match node:
