@@ -125,6 +125,12 @@ class SourceTable:
         """The columns of its primary key, in their order there."""
         return tuple(sorted((c for c in self.columns if c.key_place >= 0), key=_key_place))
 
+    @property
+    def key_needs_settings(self) -> bool:
+        """Whether the text of a key depends on settings of the session."""
+        plain = (BOOLEAN, *INTEGRAL, STRING)
+        return not all(each.type in plain or each.is_numeric for each in self.key)
+
     def __str__(self) -> str:
         return f'"{self.schema}.{self.name}" of PostgreSQL'
 
