@@ -42,6 +42,7 @@ class RowFormat:
         """The key of a row."""
         self._columns = tuple((f, column_converter(f, f.name in table.key)) for f in table.columns)
         self._key_columns = self.key_of(self._columns)
+        self._all_names = frozenset(self.names)
 
     def row(self, values: Row | Mapping[str, Any]) -> Row:
         """A whole row, checked: every column is there, with a value of its type."""
@@ -67,7 +68,8 @@ class RowFormat:
     def changed(self, row: Row, values: Mapping[str, Any]) -> Row:
         """A row with new values, checked, in some of its columns."""
         place = self.key_of(row)
-        self.check_names(values, self.place(place))
+        if not self._all_names.issuperset(values):
+            self.check_names(values, self.place(place))
         columns = [column for column in self._columns if column[0].name in values]
         own = [values[field.name] for field, _ in columns]
         fitted = self._fit_row(own, columns, place)
@@ -111,15 +113,15 @@ class RowFormat:
         raise ChangeError(f"{self.place(key)}: {problem}")
 
     def _row_in_order(self, values: Mapping[str, Any]) -> Row:
+        if values.keys() == self._all_names:
+            return tuple([values[name] for name in self.names])
         place = self.place(tuple(values.get(name) for name in self.table.key))
         self.check_names(values, place)
         missing = [name for name in self.names if name not in values]
-        if missing:
-            raise SchemaError(
-                f"{place}: no value for {', '.join(missing)}; "
-                "a new row names all columns, with None for NULL"
-            )
-        return tuple([values[name] for name in self.names])
+        raise SchemaError(
+            f"{place}: no value for {', '.join(missing)}; "
+            "a new row names all columns, with None for NULL"
+        )
 
     def _fit_row(
         self, values: Sequence[Any], columns: Sequence[tuple[Field, Convert]], key: Key

@@ -29,7 +29,7 @@ def csv_records(content: bytes, start: int, table: Table) -> Iterator[Record]:
     header_line, _, _ = content.partition(b"\n")
     [header] = csv.reader([file_text(header_line.removeprefix(b"\xef\xbb\xbf")).rstrip("\r")])
     names = _declared_names([name.strip() for name in header], table)
-    readers = {field.name: read_field(field) for field in table.columns}
+    column, readers = operation_column(table), {f.name: read_field(f) for f in table.columns}
     begin = max(start, len(header_line) + 1)
     first = content[:begin].count(b"\n")
     for number, fields, problem in _csv_lines(file_text(content[begin:]), first):
@@ -38,7 +38,7 @@ def csv_records(content: bytes, start: int, table: Table) -> Iterator[Record]:
             yield Record(number, _values_text(fields), problem=problem)
             continue
         values = dict(zip(names, fields, strict=True))
-        yield _record_of_values(number, _values_text(values), values, table, readers)
+        yield _record_of_values(number, _values_text(values), values, table, readers, column)
 
 
 def _declared_names(header: Sequence[str], table: Table) -> list[str]:
@@ -67,7 +67,7 @@ def _csv_lines(text: str, first: int) -> Iterator[tuple[int, list[str], str]]:
 
 def json_records(content: bytes, start: int, table: Table) -> Iterator[Record]:
     """The records of a file of JSON lines after its first `start` bytes."""
-    readers = {field.name: json_reader(field) for field in table.columns}
+    column, readers = operation_column(table), {f.name: json_reader(f) for f in table.columns}
     first = content[:start].count(b"\n")
     for number, line in enumerate(file_text(content[start:]).split("\n"), first + 1):
         if not line.strip():
@@ -79,7 +79,7 @@ def json_records(content: bytes, start: int, table: Table) -> Iterator[Record]:
         except SchemaError as error:
             yield Record(number, printable(line), problem=str(error))
             continue
-        yield _record_of_values(number, printable(line), document, table, readers)
+        yield _record_of_values(number, printable(line), document, table, readers, column)
 
 
 _EXAMPLE = '{"op": "insert", "id": 1}'
@@ -98,10 +98,10 @@ def parquet_records(content: bytes, start: int, table: Table) -> Iterator[Record
 
 def row_records(rows: pa.Table, table: Table) -> Iterator[Record]:
     """The records of an Arrow table with a column of operations."""
-    readers = dict.fromkeys(table.names, _as_it_is)
+    column, readers = operation_column(table), dict.fromkeys(table.names, _as_it_is)
     names = _declared_names(rows.column_names, table)
     for number, row in enumerate(rows.rename_columns(names).to_pylist(), 1):
-        yield _record_of_values(number, _values_text(row), row, table, readers)
+        yield _record_of_values(number, _values_text(row), row, table, readers, column)
 
 
 def _as_it_is(value: Any) -> Any:
@@ -114,8 +114,9 @@ def _record_of_values(
     values: Mapping[str, Any],
     table: Table,
     readers: Mapping[str, Callable[[Any], Any] | Read],
+    column: str,
 ) -> Record:
-    column = operation_column(table)
+    """The record of values by name, of which one, in `column`, tells the operation."""
     try:
         if column not in values:
             raise SchemaError(f'no "{column}", which tells what happened')
@@ -136,6 +137,8 @@ def file_text(content: bytes) -> str:
 
 def printable(text: str) -> str:
     """Text of a file without surrogates."""
+    if text.isascii():
+        return text
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
