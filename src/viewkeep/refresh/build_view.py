@@ -64,8 +64,10 @@ def compute_view(
     changes: Mapping[str, int] | None = None,
     first: bool = False,
     caches: bool = True,
+    is_quick: bool = False,
 ) -> BuiltView:
-    """The view from scratch: files that nobody sees yet, and caches that nobody reads yet."""
+    """The view from scratch: files that nobody sees yet, and caches that nobody reads yet;
+    `is_quick` tells that it is computed since that takes less time than its changes would."""
     timer = Timer()
     choice = build_choice(view, engines, inputs)
     backend = engines[choice.backend]
@@ -76,7 +78,7 @@ def compute_view(
         with timer.phase("caches"):
             versions = build.write_caches(may_reuse=first)
     with timer.phase("compute"):
-        files = build.write_view(is_quick=not caches)
+        files = build.write_view(is_quick)
     report = RefreshReport(
         view.name,
         view.decision.strategy if first else "recompute",

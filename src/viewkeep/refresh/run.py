@@ -130,7 +130,8 @@ class _StageRun:
         report = replace(self._stored.report, experience=self._costs.notes())
         start = replace(self._stored, report=report)
         about = (self._inputs, self._tables, reason, changes, stage.first, caches)
-        build = compute_view(self._view, self._engines, *about)
+        is_quick = not (caches or stage.first)
+        build = compute_view(self._view, self._engines, *about, is_quick)
         build = replace(build, report=replace(build.report, expected=self._estimate_notes))
         return lambda: commit_view(self._view, build, start)
 
