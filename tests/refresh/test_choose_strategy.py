@@ -181,3 +181,25 @@ def test_the_history_tells_what_was_expected(tmp_path, monkeypatch: pytest.Monke
     for each in refreshes:
         assert each.expected.keys() == {"incremental", "recompute"}
         assert 0 < each.expected_seconds < 10
+
+
+def test_a_view_that_is_computed_anew_faster_begins_without_caches(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has IDs all the same, so that views above it can be kept; caches come once they pay."""
+    keeper = star_lake(str(tmp_path), rows=60, values=30)
+    sql = LOOSE.replace("r.a", "r.a * s.a")
+    report = keeper.create_view("v", sql, shares={"r": 0.5, "s": 0.5})
+    assert report.strategy == "id"
+    assert "recompute is expected to be faster than by IDs: id " in keeper.explain("v")
+    assert keeper._view("v").has_caches
+    assert keeper._view("v").stored().state.caches == {}
+    keeper.create_view("above", "SELECT y, x FROM v WHERE y < 10")
+    assert Keeper(str(tmp_path), durable=False).views == keeper.views
+    for number in range(3):
+        keeper.apply("s", deletes=[(number,)])
+        keeper.refresh()
+        assert keeper.verify("v")
+        assert keeper.verify("above")
+    assert keeper._view("v").stored().state.caches, "over few rows they are written at once"
+    assert not keeper.refresh("v")[0].from_scratch

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,6 +19,9 @@ from viewkeep.lake.views.view import View
 from viewkeep.refresh import choose_strategy, strategy_costs
 from viewkeep.refresh.choose_strategy import Comparison, StatusAdvice
 from viewkeep.refresh.strategy_costs import StrategyCost, seen_shares
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 COLUMNS = {"id": "int", "y": "int", "a": "int"}
@@ -247,6 +251,30 @@ def test_switches_at_random(
         taken |= {each.strategy for each in keeper.refresh()}
         check(keeper)
     assert len(taken) > 2
+
+
+def test_switches_on_spark(
+    tmp_path: Path, prefer: Prefer, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `repair`, and by a refresh that has to compute the view anew; changes come in between."""
+    fill(tmp_path, star=STAR)
+    keeper = Keeper(tmp_path, spark, backend="spark", durable=False)
+    prefer("viewtree")
+    report = keeper.repair("star")
+    assert (report.strategy, report.backend) == ("viewtree", "spark")
+    change(keeper, Random(3))
+    [report] = keeper.refresh()
+    assert (report.strategy, report.from_scratch, report.backend) == ("viewtree", False, "spark")
+    assert keeper.verify("star")
+    prefer("none")
+    forget_plans(keeper, monkeypatch)
+    prefer("id")
+    change(keeper, Random(4))
+    [stage] = Keeper(tmp_path, spark, backend="spark", durable=False).plan()
+    [report] = Keeper(tmp_path, spark, backend="spark", durable=False).refresh()
+    assert stage.strategy == report.strategy == "id"
+    assert report.backend == "spark"
+    assert keeper.verify("star")
 
 
 # --- what was seen, and what is said of it --------------------------------------------------------

@@ -14,6 +14,7 @@ import duckdb
 
 from viewkeep.diffs.accesses import count_accesses as count_query_accesses
 from viewkeep.diffs.model import INSERT
+from viewkeep.diffs.prune import prune
 from viewkeep.diffs.script import Apply, Compute
 from viewkeep.execute.duckdb import statements
 from viewkeep.execute.duckdb.connection import duckdb_errors
@@ -72,8 +73,8 @@ class StatementRunner:
             reads = self._rows_read(query) if self._has_sizes else None
         elif self._counts_accesses:
             self._create_empty_table(statement.name, statement.query.schema)
-        self._note_row_count(statement.name, rows)
         accesses = self._query_accesses(statement.query) if self._counts_accesses else None
+        self._note_row_count(statement.name, rows)
         return StatementReport(statement.name, "compute", rows, seconds, reads, accesses)
 
     def apply(self, change: Change) -> StatementReport:
@@ -145,11 +146,16 @@ class StatementRunner:
         return rows
 
     def _query_accesses(self, query: Node) -> int:
+        """The accesses of what empty diffs leave of a query."""
+        pruned = prune(query, self._empty.__contains__)
+        if pruned is None:
+            return 0
+
         def size(node: Node) -> int:
             rows = statements.query(node, self._names.resolve)
             return self._number_of_statement(f"SELECT count(*) FROM ({rows})")
 
-        return count_query_accesses(query, self._names.is_kept, size)
+        return count_query_accesses(pruned, self._names.is_kept, size)
 
     def _apply_accesses(self, statement: Apply, rows: int) -> int:
         """A look-up per diff tuple and an access per row changed; an insert looks nothing up."""
