@@ -58,6 +58,9 @@ def test_many_to_many_sums_get_a_view_tree(tmp_path) -> None:
 def test_few_partners_stay_with_ids(tmp_path) -> None:
     keeper = star_lake(str(tmp_path), rows=600, values=600)
     assert keeper.create_view("v", LOOSE).strategy == "id"
+    [(table, count, seconds), *others] = keeper._view("v").definition.expected
+    assert (table, count, len(others)) == ("r", 1, 1), "what refreshes will be compared with"
+    assert 0 < seconds < 1
 
 
 def test_triangles_of_a_hub_get_heavy_and_light_parts(

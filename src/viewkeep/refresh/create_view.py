@@ -76,6 +76,8 @@ def create_view(plans: ViewPlans, request: ViewRequest, engines: Engines) -> Ref
     if chosen_definition.chosen:
         with suppress(ViewkeepError):  # sums of parts may overflow where those of all rows do not
             return _create_or_replace(plans, catalog, chosen_definition, old, engines, clock)
+    else:
+        definition = chosen_definition
     return _create_or_replace(plans, catalog, definition, old, engines, clock)
 
 
