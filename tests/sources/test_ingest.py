@@ -1,6 +1,7 @@
 """Files of changes: each of them once, whatever is half written, comes twice or dies in between."""
 
 import os
+import sys
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
@@ -16,7 +17,7 @@ import pytest
 from tests.keeper.faults import fault
 from tests.keeper.lakes import check, check_replayed
 from tests.keeper.test_watch import wait_for
-from viewkeep import Keeper, ViewkeepError
+from viewkeep import Keeper, MissingLibraryError, ViewkeepError
 from viewkeep.lake import transactions
 from viewkeep.lake.intake import IngestReport, WaitingFile
 
@@ -352,3 +353,13 @@ def test_a_folder_that_fills_all_the_time_keeps_no_view_waiting(
     assert rows(keeper)[-3:] == [(100, 1, "x"), (101, 1, "x"), (102, 1, "x")]
     keeper.refresh()
     check(keeper)
+
+
+def test_a_capture_without_its_library_says_what_to_install(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [each for each in sys.modules if each.startswith("viewkeep.sources.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingLibraryError, match=r"pip install 'viewkeep\[postgres\]'"):
+        keeper.capture("postgresql://nobody@nowhere/none", ["parts"])

@@ -6,16 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from viewkeep.errors import MissingLibraryError, ViewkeepError
+import psycopg
+from psycopg import conninfo, sql
 
-try:
-    import psycopg
-    from psycopg import conninfo, sql
-except ImportError as error:
-    raise MissingLibraryError(
-        "capturing tables of PostgreSQL needs psycopg, which is not installed: "
-        "pip install 'viewkeep[postgres]'"
-    ) from error
+from viewkeep.errors import ViewkeepError
 
 Connection: TypeAlias = psycopg.Connection[Any]
 Text: TypeAlias = sql.Composable
