@@ -37,8 +37,8 @@ def wide_width(name: str) -> int:
 def wide_text(text: str) -> str:
     """LLVM of the helpers for all widths that occur in a text."""
     widths = sorted({int(each) for each in _USES.findall(text)})
-    parts = [_helpers(64 * width) for width in widths]
-    return "\n".join([_WINDOW, *parts])
+    parts = [_WINDOW] if "note_window(" in text else []
+    return "\n".join(parts + [_helpers(64 * width) for width in widths])
 
 
 def _helpers(bits: int) -> str:
