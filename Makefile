@@ -12,7 +12,7 @@ PIP_PROGRESS := \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock demo test test-all check bench bench-idivm bench-keeper bench-strategies bench-choices bench-tpch \
+.PHONY: help setup lock demo test test-all test-matrix check bench bench-idivm bench-keeper bench-strategies bench-choices bench-tpch \
 	bench-engine bench-live bench-soak bounds coverage plots docs site
 
 help: ## List the tasks
@@ -34,6 +34,9 @@ check: $(INSTALLED) ## Lint, check the format and the types
 
 test-all: check ## Run check, then all tests with many more random cases
 	@VIEWKEEP_LONG=1 $(PYTHON) -m pytest $(IN_PARALLEL)
+
+test-matrix: $(INSTALLED) ## Run the core of the lake's tests with every version of Spark, classic and Connect
+	@$(PYTHON) scripts/test_matrix.py --docs
 
 bench: $(INSTALLED) ## Run every benchmark in bench/
 	@for script in bench/[!_]*.py; do \

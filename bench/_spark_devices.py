@@ -28,9 +28,9 @@ from bench.idivm import KINDS, RECOMPUTE, STRATEGIES
 from viewkeep.diffs.script import Script
 from viewkeep.execute.spark.driver.collect import Relation
 from viewkeep.execute.spark.frames import FrameBuilder
-from viewkeep.execute.spark.jobs import counted_jobs
 from viewkeep.execute.spark.run import changed_rows, create_frames, run_script
 from viewkeep.execute.spark.session import session
+from viewkeep.execute.spark.versions import counted_jobs
 from viewkeep.lake.views.caches import order_of
 from viewkeep.query.algebra import Node
 from viewkeep.query.expressions import back_quote

@@ -23,6 +23,16 @@ def pytest_runtest_call() -> None:
         refresh.FALLS_BACK = False  # type: ignore[attr-defined]
 
 
+def connect_session(settings: dict[str, str]) -> "SparkSession":
+    """A client of a Spark Connect server that is started beside the tests."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.remote("local[2]")
+    for key, value in settings.items():
+        builder = builder.config(key.replace("__", "."), value)
+    return builder.getOrCreate()
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
     from viewkeep.execute.spark.session import session
@@ -40,6 +50,9 @@ def spark() -> Iterator["SparkSession"]:
         "spark__sql__shuffle__partitions": "1",
         "spark__sql__constraintPropagation__enabled": "false",
     }
-    spark = session(name="viewkeep tests", **settings)
+    if os.environ.get("VIEWKEEP_CONNECT"):
+        spark = connect_session(settings)
+    else:
+        spark = session(name="viewkeep tests", **settings)
     yield spark
     spark.stop()

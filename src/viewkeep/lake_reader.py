@@ -56,7 +56,7 @@ class LakeReader:
         backend: str = "auto",
         driver_bytes: int = DRIVER_BYTES,
     ) -> None:
-        if callable(path) or hasattr(type(path), "newSession"):
+        if callable(path) or hasattr(type(path), "createDataFrame"):
             raise ArgumentError("Keeper(path, spark): the path comes first, then the session")
         self._session = UserSession(spark)
         self._engines = open_engines(self._session.beside(), backend, driver_bytes)

@@ -168,7 +168,7 @@ class Engines:
         if self.spark is None or not vars(self.spark).get("is_started", True):
             yield NoJobs()
             return
-        with import_module("viewkeep.execute.spark.jobs").counted_jobs(self.spark) as jobs:
+        with import_module("viewkeep.execute.spark.versions").counted_jobs(self.spark) as jobs:
             yield jobs
 
 

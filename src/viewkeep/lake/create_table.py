@@ -11,13 +11,8 @@ from viewkeep.lake.catalog import Catalog, CatalogError, TableDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.query.tables import Table
 from viewkeep.query.types.data_types import (
-    ARRAY,
-    MAP,
-    STRUCT,
     Field,
-    Type,
     parse_columns,
-    parse_type,
 )
 from viewkeep.tables.arrow_rows import declared_fields, to_rows
 from viewkeep.tables.column_names import check_name, check_own_names
@@ -26,6 +21,7 @@ from viewkeep.tables.files.rewrite import write_files
 from viewkeep.tables.files.scans import Scans
 from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot
 from viewkeep.tables.relations import StoredRows
+from viewkeep.tables.spark_rows import is_spark_frame, is_spark_schema, spark_columns
 from viewkeep.tables.user_rows import read_user_rows
 
 Constraints = Mapping[str, Any]
@@ -109,9 +105,8 @@ def _columns_of_data(data: Any) -> Mapping[str, Any]:
         return data
     if isinstance(data, str):
         return {field.name: field for field in parse_columns(data)}
-    if _is_spark_frame(data) or _is_spark_schema(data):
-        schema = data.schema if _is_spark_frame(data) else data
-        return dict(map(_spark_column, schema.jsonValue()["fields"]))
+    if is_spark_frame(data) or is_spark_schema(data):
+        return spark_columns(data.schema if is_spark_frame(data) else data)
     if hasattr(data, "iterrows"):
         data = pa.Table.from_pandas(data, preserve_index=False)
     if not hasattr(data, "__arrow_c_stream__"):
@@ -120,16 +115,6 @@ def _columns_of_data(data: Any) -> Mapping[str, Any]:
             'or a schema as in {"pid": "int", "price": "double"}'
         )
     return dict(map(_arrow_column, pa.table(data).schema))
-
-
-def _is_spark_frame(data: Any) -> bool:
-    """Whether it is a DataFrame of Spark."""
-    return hasattr(data, "toArrow") and hasattr(data, "selectExpr")
-
-
-def _is_spark_schema(data: Any) -> bool:
-    """Whether it is a schema of Spark."""
-    return hasattr(data, "fieldNames") and hasattr(data, "jsonValue")
 
 
 def _arrow_column(field: pa.Field) -> tuple[str, Field]:
@@ -143,36 +128,16 @@ def _arrow_column(field: pa.Field) -> tuple[str, Field]:
     return field.name, fields[0]
 
 
-def _spark_column(field: Mapping[str, Any]) -> tuple[str, Field]:
-    try:
-        type_ = _spark_type(field["type"])
-    except SchemaError as error:
-        raise SchemaError(f'column "{field["name"]}": {error}') from None
-    return field["name"], Field(field["name"], type_, field["nullable"])
-
-
-def _spark_type(kind: Any) -> Type:
-    """A type as Spark writes it in JSON."""
-    match kind:
-        case {"type": "array", "elementType": element}:
-            return ARRAY(_spark_type(element))
-        case {"type": "map", "keyType": key, "valueType": value}:
-            return MAP(_spark_type(key), _spark_type(value))
-        case {"type": "struct", "fields": fields}:
-            return STRUCT(*(Field(each["name"], _spark_type(each["type"])) for each in fields))
-    return parse_type(str(kind))
-
-
 def has_rows(data: Any) -> bool:
     """Whether rows were given, and not only columns."""
-    return not (isinstance(data, Table | Mapping | str) or _is_spark_schema(data))
+    return not (isinstance(data, Table | Mapping | str) or is_spark_schema(data))
 
 
 def write_table(
     scans: Scans, name: str, declared: Table, data: Any, table: LakeTable
 ) -> list[DataFile]:
     """The rows of a new table in files, with keys that are checked; not committed yet."""
-    files = scans.write_frame(name, declared, data, table) if _is_spark_frame(data) else None
+    files = scans.write_frame(name, declared, data, table) if is_spark_frame(data) else None
     if files is not None:
         first_version = Snapshot(table.uri, 0, declared.columns, tuple(files))
         check_keys(name, declared, StoredRows.whole(table, first_version), scans)

@@ -20,6 +20,7 @@ from viewkeep.sources.flat_records import row_records
 from viewkeep.sources.ingest import DEBEZIUM, check_records
 from viewkeep.sources.record import UPSERT, Record, operation_column
 from viewkeep.sources.target import ReadPart, Target, TargetRound
+from viewkeep.tables.spark_rows import frame_rows, is_spark_frame
 
 QUERY_ID = "sql.streaming.queryId"
 """The property of a stream's thread in which Spark tells the query, the same after restarts."""
@@ -96,4 +97,4 @@ def query_of(batch: Any) -> str:
 
 
 def _arrow_table(batch: Any) -> pa.Table:
-    return batch.toArrow() if hasattr(batch, "toArrow") else pa.table(batch)
+    return frame_rows(batch) if is_spark_frame(batch) else pa.table(batch)

@@ -9,6 +9,7 @@ from viewkeep.changes import RowFormat
 from viewkeep.errors import SchemaError, did_you_mean
 from viewkeep.query.tables import Table
 from viewkeep.tables.fit import ColumnMisfitError, Values, fit_column
+from viewkeep.tables.spark_rows import frame_rows, is_spark_frame
 
 Columns = list[tuple[str, Values]]
 
@@ -47,10 +48,10 @@ def _row_place(name: str, what: str, table: Table, columns: Mapping[str, Values]
 def _columns_of_rows(place: str, rows: Any, required: Sequence[str]) -> Columns:
     if rows is None:
         return [(each, []) for each in required]
+    if isinstance(rows, pa.Table) or is_spark_frame(rows):
+        return _columns_of_arrow(rows if isinstance(rows, pa.Table) else frame_rows(rows))
     if hasattr(rows, "iterrows"):  # a DataFrame of pandas
         return [(str(name), _pandas_column(values)) for name, values in rows.items()]
-    if isinstance(rows, pa.Table) or hasattr(rows, "toArrow"):  # Arrow, or a DataFrame of Spark
-        return _columns_of_arrow(rows if isinstance(rows, pa.Table) else rows.toArrow())
     if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
         try:
             return _columns_of_arrow(pa.table(rows))

@@ -27,8 +27,8 @@ from viewkeep.diffs.model import DELETE, INSERT, UPDATE, DiffSchema
 from viewkeep.diffs.script import Apply, Materialized, Script
 from viewkeep.execute.spark.driver.changed_rows import RowChanges
 from viewkeep.execute.spark.driver.key_filter import MAX_KEYS
-from viewkeep.execute.spark.jobs import counted_jobs
 from viewkeep.execute.spark.run import Run, changed_rows, run_script
+from viewkeep.execute.spark.versions import counted_jobs
 from viewkeep.query.algebra import Output, Project, Scan
 from viewkeep.query.expressions import Column
 from viewkeep.query.tables import Table

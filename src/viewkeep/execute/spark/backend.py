@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import DataFrame, SparkSession
@@ -17,12 +16,12 @@ from viewkeep.execute.spark.driver.layered import LayeredRows
 from viewkeep.execute.spark.driver.scanned import ScannedFiles
 from viewkeep.execute.spark.files import write_frame
 from viewkeep.execute.spark.frames import FrameBuilder
-from viewkeep.execute.spark.jobs import counted_jobs
 from viewkeep.execute.spark.report import name_in_errors
 from viewkeep.execute.spark.run import Run, changed_rows, run_script
 from viewkeep.execute.spark.script_relations import Input
 from viewkeep.execute.spark.session import lake_session
 from viewkeep.execute.spark.verbatim import verbatim_frame
+from viewkeep.execute.spark.versions import cancellable, counted_jobs
 from viewkeep.query.algebra import Leaf
 from viewkeep.query.expressions import back_quote
 from viewkeep.query.tables import COPY
@@ -31,6 +30,7 @@ from viewkeep.query.verbatim import Query, Verbatim
 from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import NumberedRows, OverlaidRows, Relation, StoredRows
+from viewkeep.tables.spark_rows import frame_rows, is_spark_frame
 
 _SIDE, _COUNT = "#side", "#count"
 
@@ -56,17 +56,13 @@ class SparkBackend:
     @contextmanager
     def run(self, script: Script, relations: Relations) -> Iterator["SparkRun"]:
         """Run a script; jobs until its rows are written can be ended."""
-        context, tag = self._spark.sparkContext, f"viewkeep-{uuid4()}"
         frames = SparkRelations(self._spark, relations)
-        context.addJobTag(tag)
-        try:
-            with (
-                interruptible(lambda: context.cancelJobsWithTag(tag)),
-                run_script(self._spark, script, frames, find_changed=True) as done,
-            ):
-                yield SparkRun(done)
-        finally:
-            context.removeJobTag(tag)
+        with (
+            cancellable(self._spark) as cancel,
+            interruptible(cancel),
+            run_script(self._spark, script, frames, find_changed=True) as done,
+        ):
+            yield SparkRun(done)
 
     def compare(
         self, place: str, query: Query, relations: Relations, table_rows: StoredRows, most: int
@@ -94,7 +90,7 @@ class SparkBackend:
             if order is not None:
                 names = [back_quote(field.name) for field in fields]
                 frame = frame.orderBy(back_quote(order)).selectExpr(*names)
-            rows = (frame if most is None else frame.limit(most)).toArrow()
+            rows = frame_rows(frame if most is None else frame.limit(most))
         return rows.cast(arrow_schema(fields))
 
     def _query_session(self, query: Query) -> SparkSession:
@@ -164,7 +160,7 @@ class SparkRelations(Mapping[Source, Input]):
         rows = self[source]
         if isinstance(rows, ScannedFiles | LayeredRows):
             return rows.frame
-        return rows if isinstance(rows, DataFrame) else collect.local(self._spark, rows).frame
+        return rows if is_spark_frame(rows) else collect.local(self._spark, rows).frame
 
     def _input_of_relation(self, relation: Relation) -> Input:
         match relation:

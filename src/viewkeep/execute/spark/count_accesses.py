@@ -1,7 +1,6 @@
 """Accesses of the statements of a run: all sizes that the cost model asks for, by one job."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
@@ -11,6 +10,7 @@ from viewkeep.diffs.model import INSERT
 from viewkeep.diffs.script import Compute, Materialized
 from viewkeep.execute.spark.apply_diff import Part, apply_diff, rows_of_insert, target_rows
 from viewkeep.execute.spark.frames import FrameBuilder
+from viewkeep.execute.spark.versions import union
 from viewkeep.query.algebra import Leaf, Node, Scan
 from viewkeep.query.expressions import back_quote
 
@@ -74,6 +74,6 @@ def _access_counts(sizes: Mapping[str, list[DataFrame]]) -> dict[str, int]:
         for frame in frames
     ]
     counts = dict.fromkeys(numbered, 0)
-    for row in reduce(DataFrame.union, count_frames).collect() if count_frames else ():
+    for row in union(count_frames).collect() if count_frames else ():
         counts[numbered[row["i"]]] += row["n"]
     return counts

@@ -4,7 +4,6 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -17,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from viewkeep.errors import reason
 from viewkeep.execute.spark.driver.collect import empty, local, spark_schema
 from viewkeep.execute.spark.report import SPARK_ERRORS
+from viewkeep.execute.spark.versions import union
 from viewkeep.query.expressions import back_quote
 from viewkeep.query.types.data_types import BIGINT, BOOLEAN, STRING, Field
 from viewkeep.tables.arrow_rows import to_arrow
@@ -50,7 +50,7 @@ def read_frame(
     if marked:
         frames.append(_live_rows_frame(spark, table, snapshot, marked))
     names = [back_quote(each.name) for each in snapshot.fields]
-    return reduce(DataFrame.union, (each.selectExpr(*names) for each in frames))
+    return union(each.selectExpr(*names) for each in frames)
 
 
 def _check_names(table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile]) -> None:

@@ -5,7 +5,6 @@ temporary views are made, so runs at the same time in one session do not meet.
 """
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from pyspark.sql import Column as SparkColumn
@@ -14,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from viewkeep.execute.spark.driver.collect import Relation, distinct_frame
 from viewkeep.execute.spark.driver.key_filter import Keys, is_listable, meets, misses
+from viewkeep.execute.spark.versions import union
 from viewkeep.query.algebra import (
     AggregateColumn,
     AntiJoin,
@@ -95,7 +95,7 @@ class FrameBuilder:
                 names = map(back_quote, node.child.names)
                 return self.frame(node.child).selectExpr(*names, SPARK.unnest(node))
             case UnionAll():
-                return reduce(DataFrame.union, map(self.frame, node.inputs))
+                return union(map(self.frame, node.inputs))
             case Join():
                 return self._join_frame(node)
             case SemiJoin() | AntiJoin():

@@ -4,14 +4,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no stubs
 from pyspark.errors import PySparkException
 
 from viewkeep.errors import reason
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.report import RunReport
 
-SPARK_ERRORS = (PySparkException, Py4JError)
+
+def _spark_errors() -> tuple[type[Exception], ...]:
+    """Errors of Spark, and those of its driver; a client of Spark Connect has no driver here."""
+    try:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no stubs
+    except ImportError:
+        return (PySparkException,)
+    return (PySparkException, Py4JError)
+
+
+SPARK_ERRORS = _spark_errors()
 
 
 @dataclass(frozen=True)

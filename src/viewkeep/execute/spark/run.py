@@ -33,10 +33,10 @@ from viewkeep.execute.spark.driver.collect import Relation, with_schema
 from viewkeep.execute.spark.driver.look_up import LookUps
 from viewkeep.execute.spark.driver.merge_diffs import check_effective, merge_diffs
 from viewkeep.execute.spark.frames import FrameBuilder
-from viewkeep.execute.spark.jobs import counted_jobs
 from viewkeep.execute.spark.report import SparkReport, name_in_errors
 from viewkeep.execute.spark.schedule import JobSchedule
 from viewkeep.execute.spark.script_relations import Frames, ScriptRelations, input_frame
+from viewkeep.execute.spark.versions import counted_jobs
 from viewkeep.query.algebra import Leaf, Stored
 
 LOCAL_ROWS = 20_000

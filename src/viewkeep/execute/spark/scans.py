@@ -12,6 +12,7 @@ from viewkeep.execute.spark.driver.key_filter import Keys, is_listable, meets
 from viewkeep.execute.spark.files import numbered_rows, read_frame, write_frame
 from viewkeep.execute.spark.report import name_in_errors
 from viewkeep.execute.spark.user_frames import write_user_frame
+from viewkeep.execute.spark.versions import parallelism
 from viewkeep.query.expressions import back_quote
 from viewkeep.query.tables import COPY, Table
 from viewkeep.query.types.data_types import BIGINT, Field
@@ -21,6 +22,7 @@ from viewkeep.tables.files.scans import FILE, ROW, SIDE
 from viewkeep.tables.log.delta import LakeTable
 from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import StoredRows
+from viewkeep.tables.spark_rows import frame_rows
 
 
 class SparkScans:
@@ -31,15 +33,15 @@ class SparkScans:
 
     def rows_near(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
         """The rows that have one of the keys, and perhaps some others."""
-        near = _frame_near_keys(self._spark, self._frame_of_rows(rows), keys).toArrow()
+        near = frame_rows(_frame_near_keys(self._spark, self._frame_of_rows(rows), keys))
         return near.cast(arrow_schema(rows.fields))
 
     def write_without(self, rows: StoredRows, keys: pa.Table) -> list[DataFile]:
         """Write the rows that have none of the keys into new files of their table."""
         remaining = anti_join(self._spark, self._frame_of_rows(rows), keys)
-        parallel = self._spark.sparkContext.defaultParallelism
+        tasks = parallelism(self._spark)
         return write_frame(
-            remaining.coalesce(max(1, -(-rows.size // FILE_BYTES), parallel)), rows.table
+            remaining.coalesce(max(1, -(-rows.size // FILE_BYTES), tasks)), rows.table
         )
 
     def row_places(self, rows: StoredRows, keys: pa.Table) -> pa.Table:
@@ -48,12 +50,12 @@ class SparkScans:
         near = _frame_by_keys(self._spark, frame, keys, "left_semi")
         with name_in_errors(rows.table.uri):
             names = [*keys.column_names, FILE, ROW]
-            return near.select(*(F.col(back_quote(name)) for name in names)).toArrow()
+            return frame_rows(near.select(*(F.col(back_quote(name)) for name in names)))
 
     def unpaired(self, old: StoredRows, new: StoredRows, most: int | None) -> pa.Table:
         """The rows of each side that the other one lacks, with copies, and their `SIDE`."""
         changed = _unpaired_frame(self._frame_of_rows(old), self._frame_of_rows(new))
-        rows = (changed if most is None else changed.limit(most)).toArrow()
+        rows = frame_rows(changed if most is None else changed.limit(most))
         schema = arrow_schema(new.fields).append(pa.field(SIDE, pa.string()))
         return rows.cast(schema)
 
@@ -62,7 +64,7 @@ class SparkScans:
         near = _frame_by_keys(self._spark, self._frame_of_rows(rows), values, "left_semi")
         columns = [F.col(back_quote(name)) for name in rows.names]
         with name_in_errors(rows.table.uri):
-            copy_counts = near.groupBy(*columns).agg(F.count("*").alias(COPY)).toArrow()
+            copy_counts = frame_rows(near.groupBy(*columns).agg(F.count("*").alias(COPY)))
         return copy_counts.cast(arrow_schema([*rows.fields, Field(COPY, BIGINT)]))
 
     def repeated_key(self, rows: StoredRows, key: Sequence[str]) -> tuple[Any, ...] | None:

@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, cast
 
-from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeep.errors import ArgumentError
 from viewkeep.execute.errors import SparkStartError
 from viewkeep.execute.spark.files import WRITE_SETTINGS, read_frame
 from viewkeep.execute.spark.user_functions import register_functions
+from viewkeep.execute.spark.versions import frame_of_arrow, is_connect, new_session, parallelism
 from viewkeep.query.expressions import back_quote
 from viewkeep.tables.log.delta import LakeTable
 from viewkeep.tables.log.snapshots import Snapshot
@@ -69,6 +68,9 @@ def _start_local_session(log: str) -> SparkSession:
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    from pyspark import SparkConf, SparkContext  # clients of Spark Connect have none
+    from pyspark.java_gateway import launch_gateway
+
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # user-defined functions run in it
     cores, memory = os.cpu_count() or 2, {"spark__driver__memory": f"{_memory_megabytes() // 2}m"}
     conf = SparkConf().setAll(list(_session_settings(cores, "viewkeep", memory).items()))
@@ -120,7 +122,7 @@ def _session_settings(cores: int, name: str, more: Mapping[str, str]) -> dict[st
 
 def checked_session(spark: Session) -> Session:
     """The session, or an error if it is none and starts none."""
-    if callable(spark) or hasattr(type(spark), "newSession"):
+    if callable(spark) or hasattr(type(spark), "createDataFrame"):
         return spark
     raise ArgumentError(
         f"spark={spark!r}: expected a SparkSession, or a function that starts one, such as "
@@ -146,8 +148,7 @@ def read_version(
 def arrow_frame(spark: Session, rows: Any) -> DataFrame:
     """The rows of an Arrow table, as a DataFrame of the user's session."""
     user = spark() if callable(spark) else spark
-    # Spark takes an empty chunk for the end, and would lose the rows of those behind it.
-    return user.createDataFrame(rows.combine_chunks())
+    return frame_of_arrow(user, rows)
 
 
 def lazy_session(start: Callable[[], SparkSession]) -> SparkSession:
@@ -164,6 +165,12 @@ class _LazySession:
         if self._session is None:
             self._session, self.is_started = self._start(), True
         return getattr(self._session, name)
+
+    def unwrapped(self) -> SparkSession:
+        """The session itself."""
+        self.__getattr__("conf")
+        assert self._session is not None
+        return self._session
 
 
 class _LakeSession(_LazySession):
@@ -186,8 +193,10 @@ class _LakeSession(_LazySession):
 def share_functions(user: SparkSession, own: SparkSession) -> None:
     """Give a session the functions of another that are of that session only, as they are now.
 
-    Sessions of Spark Connect have no way to do that.
+    Sessions of Spark Connect have no way to do that, but to begin with them (`new_session`).
     """
+    if is_connect(user):
+        return
     try:
         theirs, ours = (
             cast(Any, each)._jsparkSession.sessionState().functionRegistry() for each in (user, own)
@@ -233,12 +242,12 @@ _LAKE_SETTINGS = {
 
 def lake_session(spark: SparkSession) -> SparkSession:
     """A session beside the user's, so that settings of the user change no results."""
-    own = spark.newSession()
+    own = new_session(spark)
     share_functions(spark, own)
     for name, value in _LAKE_SETTINGS.items():
         own.conf.set(name, value)
     # Small diffs gain nothing from the many partitions that a cluster's tables may need.
     requested = int(spark.conf.get("spark.sql.shuffle.partitions") or 200)
-    cores = spark.sparkContext.defaultParallelism
+    cores = parallelism(spark)
     own.conf.set("spark.sql.shuffle.partitions", str(min(requested, max(8, 4 * cores))))
     return own

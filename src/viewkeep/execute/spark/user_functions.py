@@ -6,13 +6,11 @@ from typing import Any
 
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
-from pyspark.util import PythonEvalType
 
 from viewkeep.errors import ViewkeepError
+from viewkeep.execute.spark.versions import aggregate_kinds
 
-_AGGREGATES = frozenset(
-    value for name, value in vars(PythonEvalType).items() if name.startswith("SQL_GROUPED_AGG")
-)
+_AGGREGATES = aggregate_kinds()
 
 
 class UserFunctionError(ViewkeepError):

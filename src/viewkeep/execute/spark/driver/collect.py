@@ -8,7 +8,6 @@ without any job.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
-from functools import reduce
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
@@ -38,6 +37,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from viewkeep.execute.spark.versions import frame_of_arrow, union
 from viewkeep.query.evaluate.rows import Rows
 from viewkeep.query.expressions import Call, back_quote
 from viewkeep.query.expressions import Column as Reference
@@ -46,6 +46,7 @@ from viewkeep.query.types.inference import Schema
 from viewkeep.query.types.internal_functions import COMPARABLE
 from viewkeep.sql.expression_text import expression
 from viewkeep.tables.arrow_rows import arrow_schema, declared_fields, to_arrow, to_rows
+from viewkeep.tables.spark_rows import frame_rows
 
 _TAG = "viewkeep#tag"
 _NUMBER = "viewkeep#number"
@@ -127,7 +128,7 @@ class CollectedRows(Relation):
         if self._frame is None:
             schema = spark_schema(self.schema)
             # Spark takes an empty chunk for the end, and would lose the rows of those behind it.
-            self._frame = self._spark.createDataFrame(self.table.combine_chunks(), schema=schema)
+            self._frame = frame_of_arrow(self._spark, self.table, schema)
         return self._frame
 
     @property
@@ -240,10 +241,10 @@ def is_local(frame: DataFrame) -> bool:
 
 
 def collect_local(frame: DataFrame) -> pa.Table:
-    """The rows of a local relation, without a job (`toArrow` would start one)."""
+    """The rows of a local relation, without a job (`frame_rows` would start one)."""
     schema = to_arrow_schema(frame.schema, timezone="UTC")
     if any(pa.types.is_nested(field.type) for field in schema):
-        return frame.toArrow()  # a job, but its nested values need no reading
+        return frame_rows(frame)  # a job, but its nested values need no reading
     columns: Iterable[tuple[Any, ...]] = zip(*frame.collect(), strict=True)
     values = list(columns) or [()] * len(schema)
     arrays = [
@@ -259,15 +260,15 @@ def collect(frames: Mapping[str, DataFrame], limit: int) -> dict[str, pa.Table]:
     The rows are limited partition by partition: to limit them all together takes a shuffle.
     """
     if len(frames) == 1:
-        return {name: _limited_frame(frame, limit).toArrow() for name, frame in frames.items()}
+        return {n: frame_rows(_limited_frame(each, limit)) for n, each in frames.items()}
     slots = _union_slots(frames.values())
     tagged = [
         _tagged_frame(_limited_frame(frame, limit), number, slots)
         for number, frame in enumerate(frames.values())
     ]
-    union = reduce(DataFrame.union, tagged).toArrow() if tagged else None
+    together = frame_rows(union(tagged)) if tagged else None
     return {
-        name: _rows_of_tag(union, number, frame, slots)
+        name: _rows_of_tag(together, number, frame, slots)
         for number, (name, frame) in enumerate(frames.items())
     }
 

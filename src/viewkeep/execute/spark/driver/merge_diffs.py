@@ -1,6 +1,5 @@
 """The collected diffs of one relation, joined into as few as can be: each costs Spark a join."""
 
-from functools import reduce
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
@@ -14,6 +13,7 @@ from viewkeep.execute.apply_rows import matched_ids
 from viewkeep.execute.errors import RunError
 from viewkeep.execute.spark.apply_diff import Part
 from viewkeep.execute.spark.driver.collect import Relation, distinct_frame, local
+from viewkeep.execute.spark.versions import union
 from viewkeep.query.expressions import back_quote
 from viewkeep.tables.arrow_rows import to_rows
 
@@ -94,7 +94,7 @@ def _merged_frame(group: list[Part], schema: DiffSchema, names: tuple[str, ...])
         frames.append(
             part.diff.frame.selectExpr(*(f"{back_quote(a)} AS {back_quote(b)}" for a, b in pairs))
         )
-    return reduce(DataFrame.union, frames)
+    return union(frames)
 
 
 def _diff_columns(part: Part, names: tuple[str, ...]) -> pa.Table:
