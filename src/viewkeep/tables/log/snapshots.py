@@ -115,11 +115,12 @@ def _file_of_row(
     row: Mapping[str, Any], vector: DeletionVector | None, mapping: ColumnMapping | None
 ) -> DataFile:
     def part(prefix: str) -> dict[str, Any]:
-        values = {n.removeprefix(prefix): v for n, v in row.items() if n.startswith(prefix)}
-        return values if mapping is None else mapping.by_table_name(values)
+        return {n.removeprefix(prefix): v for n, v in row.items() if n.startswith(prefix)}
 
-    def without_nulls(prefix: str) -> dict[str, Any]:
-        return {name: value for name, value in part(prefix).items() if value is not None}
+    def statistics(prefix: str) -> dict[str, Any]:
+        """Unlike partitions, these are told by the names of columns in files."""
+        values = part(prefix) if mapping is None else mapping.by_table_name(part(prefix))
+        return {name: value for name, value in values.items() if value is not None}
 
     stored_rows = row["num_records"] if row["num_records"] is not None else -1
     return DataFile(
@@ -127,9 +128,9 @@ def _file_of_row(
         row["size_bytes"],
         stored_rows if vector is None else stored_rows - vector.rows,
         part("partition."),
-        without_nulls("min."),
-        without_nulls("max."),
-        without_nulls("null_count."),
+        statistics("min."),
+        statistics("max."),
+        statistics("null_count."),
         row["modification_time"],
         vector,
         mapping,
