@@ -13,7 +13,7 @@ PIP_PROGRESS := \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup lock demo test test-all test-matrix check bench bench-idivm bench-keeper bench-strategies bench-choices bench-tpch \
-	bench-engine bench-live bench-soak bounds coverage plots docs site
+	bench-engine bench-live bench-soak bounds coverage papers plots docs site
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ coverage: $(INSTALLED) ## Tell how constructs of SQL and the queries of TPC-H an
 	@$(PYTHON) -m bench.coverage
 	@$(PYTHON) -m bench.coverage --docs
 	@$(PYTHON) -m bench.constructs --docs
+
+papers: $(INSTALLED) ## Try the claims of the papers, printed value beside measured, in docs/papers.md
+	@$(PYTHON) -m bench.papers $(PAPERS)
 
 plots: $(INSTALLED) ## Measure and draw the figures in docs/plots/
 	@$(PYTHON) -m bench.skew --parts hubs --plot docs/plots/hubs.svg

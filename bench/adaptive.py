@@ -39,9 +39,9 @@ def measure(case: AdaptiveCase) -> Line:
     return Line(case, measure_adaptive(case), deltas)
 
 
-def measure_adaptive(case: AdaptiveCase) -> float:
-    """The exponent that step counts, or numbers of entries, show."""
-    return _exponent(case, case.sizes, strategy="epsilon", **case.options)
+def measure_adaptive(case: AdaptiveCase, sizes: Sequence[int] | None = None) -> float:
+    """The exponent that step counts, or numbers of entries, show; at sizes other than its own."""
+    return _exponent(case, sizes or case.sizes, strategy="epsilon", **case.options)
 
 
 def measure_deltas(case: AdaptiveCase) -> float:

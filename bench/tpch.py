@@ -20,9 +20,10 @@ import platform
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -47,6 +48,8 @@ KINDS = ("RF1", "RF2", "updates")
 TARGET = 1.5
 """No refresh should take longer than so many times recomputation."""
 PAGE = Path(__file__).parents[1] / "docs" / "tpch_figures.md"
+Show = Callable[[str], None]
+"""Tells what is being measured."""
 ANEW = "_anew"
 EMBEDDED = "embedded"
 
@@ -86,10 +89,10 @@ class Lake:
             self.keeper.create_table(name, TABLES[name], rows=rows)
         self.refused: dict[str, str] = {}
 
-    def create_views(self, queries: list[str], console: Console) -> list[str]:
+    def create_views(self, queries: list[str], show: Show) -> list[str]:
         """The queries that can be kept; the others are told."""
         for query in queries:
-            console.print(f"  creating {query}", highlight=False)
+            show(f"  creating {query}")
             try:
                 self.keeper.create_view(query, QUERIES[query])
             except ViewkeepError as problem:
@@ -149,7 +152,7 @@ def _timed_refresh(keeper: vk.Keeper, view: str) -> tuple[float, RefreshReport]:
     return perf_counter() - start, report
 
 
-def measured(lake: Lake, queries: list[str], rounds: int, console: Console) -> Iterator[Measured]:
+def measured(lake: Lake, queries: list[str], rounds: int, show: Show) -> Iterator[Measured]:
     """Medians per kind of change and query, after a round that warms Spark up."""
     for kind in KINDS:
         found: dict[str, list[Measured]] = {query: [] for query in queries}
@@ -157,7 +160,7 @@ def measured(lake: Lake, queries: list[str], rounds: int, console: Console) -> I
             lake.change(kind, number)
             for query in queries:
                 found[query].append(lake.measure(kind, query))
-                console.print(f"  {_line(found[query][-1])}", highlight=False)
+                show(f"  {_line(found[query][-1])}")
         for each in found.values():
             yield _medians(each[1:])
 
@@ -260,8 +263,9 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="viewkeep-bench-"))
     try:
         lake = Lake(spark, folder, given)
-        queries = lake.create_views(given.queries, console)
-        found = list(measured(lake, queries, given.rounds, console))
+        show = partial(console.print, highlight=False)
+        queries = lake.create_views(given.queries, show)
+        found = list(measured(lake, queries, given.rounds, show))
         for query in queries:
             lake.check(query)
         console.print(shown([row(each) for each in found]))
