@@ -149,6 +149,11 @@ def test_experience_corrects_estimates() -> None:
     assert 0.2 < (quick.of("duckdb").seconds or 0.0) < 0.3, "the start may have taken the most"
     later = quick.after_build("duckdb", 0.9, 100).of("duckdb")
     assert (later.seconds or 0.0) < 0.5, "by and by"
+    on_spark = [
+        Costs().after_build("spark", seconds, 100, estimate=0.5, is_warm=warm).of("spark").seconds
+        for seconds, warm in ((8.0, True), (8.0, False), (5.0, False), (60.0, False))
+    ]
+    assert on_spark == [4.0, 2.0, 0.5, 54.0], "a start of Java takes seconds, not minutes"
     assert known.recompute(size=300, estimate=9.0) == 4.5
     assert Experience().recompute(size=300, estimate=9.0) == 9.0
     slow = known.after_measuring({"t": 1}, seconds=3.0, estimate=1.0)
@@ -277,7 +282,8 @@ def test_statements_that_changes_of_a_table_may_run(keeper: Keeper) -> None:
     [
         ("spark", 500, 700, 1 << 26, costs.DRIVER),
         ("spark", 5000, 5000, 1 << 26, costs.PRICES["spark"]),
-        ("spark", 25, 15_000, 1 << 26, costs.PRICES["spark"]),
+        ("spark", 25, 15_000, 1 << 26, costs.DRIVER),
+        ("spark", 25, 25_000, 1 << 26, costs.PRICES["spark"]),
         ("spark", 500, 700, 1 << 30, costs.PRICES["spark"]),
         ("duckdb", 500, 700, 1 << 26, costs.PRICES["duckdb"]),
     ],
@@ -285,4 +291,5 @@ def test_statements_that_changes_of_a_table_may_run(keeper: Keeper) -> None:
 def test_few_changes_on_spark_cost_what_its_driver_takes(
     backend: str, changes: int, touched: int, size: int, prices: costs.Prices
 ) -> None:
-    assert costs._script_prices(Choice(backend, "", size), changes, touched) == prices
+    choice = Choice(backend, "", size)
+    assert costs._script_prices(choice, costs._way(choice, changes, touched)) == prices

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -23,9 +24,12 @@ from viewkeep.execute.duckdb.scans import DuckdbScans
 from viewkeep.lake.views import row_layout
 from viewkeep.lake.views.reports import RefreshReport
 from viewkeep.tables.files import mark, rewrite
+from viewkeep.tables.files.parquet import ParquetFolder
+from viewkeep.tables.files.scans import FILE, ROW
 from viewkeep.tables.log import deletion_vectors, read_log
 from viewkeep.tables.log.memory import RecentSnapshots
 from viewkeep.tables.log.snapshots import DataFile
+from viewkeep.tables.relations import StoredRows
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 MARKED = "merge-on-read"
@@ -136,6 +140,58 @@ def test_rows_are_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         keeper.refresh()
         check(keeper)
     assert any(each.vector is not None for each in files_of(keeper, "v"))
+
+
+@pytest.mark.parametrize("layout", [MARKED, "auto"])
+def test_rows_of_an_update_are_looked_up_once(
+    layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The statement that computes what an update changes tells where the rows are, also in small
+    files that stand before large ones."""
+    monkeypatch.setattr(few_rows, "ALL_ROWS", -1)
+    monkeypatch.setattr(few_rows, "MOST_CHANGES", -1)
+    monkeypatch.setattr(rewrite, "DRIVER_BYTES", -1)
+    monkeypatch.setattr(relations, "NEAR_SHARE", -1.0)
+    monkeypatch.setattr(mark, "DRIVER_ROWS", -1)
+    monkeypatch.setattr(mark, "DELETED_SHARE", 1.0)
+    monkeypatch.setattr(rewrite, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(DuckdbScans, "row_places", None)
+    keeper, rng = Keeper(tmp_path), Random(3)
+    keeper.create_table(
+        "t", {"id": "int", "p": "int"}, ["id"], rows=[(i, i % 20) for i in range(400)]
+    )
+    keeper.create_table("u", {"p": "int", "n": "int"}, ["p"], rows=[(i, i) for i in range(20)])
+    sql = "SELECT t.id, t.p, u.n FROM t JOIN u ON t.p = u.p"
+    keeper.create_view("v", sql, layout=layout, policy="incremental")
+    for _ in range(4):
+        some = rng.sample(range(20), 3)
+        keeper.apply("u", updates=[{"p": i, "n": rng.randrange(500)} for i in some])
+        keeper.refresh()
+        check(keeper)
+    if layout == MARKED:
+        assert {each.rows < 100 for each in files_of(keeper, "v")} == {True, False}
+
+
+def test_places_count_files_as_they_are_given(tmp_path: Path) -> None:
+    """DuckDB is told of a typical file first, which need not be the first one."""
+    keeper = Keeper(tmp_path)
+    keeper.create_table("t", {"id": "int"}, ["id"], rows=[(0,)])
+    for count in (2, 50, 3, 400):
+        top = max(row["id"] for row in keeper.read("t").to_pylist())
+        keeper.apply("t", inserts=[(top + 1 + i,) for i in range(count)])
+    table = keeper._lake.at(location(keeper, "t"))
+    stored = StoredRows.whole(table, table.snapshot())
+    keys = pa.table({"id": pa.array(range(456), pa.int32())})
+    places = DuckdbScans().row_places(stored, keys).sort_by("id")
+    assert places["id"].to_pylist() == list(range(456))
+    whole = [
+        table_rows["id"].to_pylist()
+        for table_rows in (
+            ParquetFolder(table).read([each], stored.fields) for each in stored.files
+        )
+    ]
+    found = [whole[p[FILE]][p[ROW]] for p in places.to_pylist()]
+    assert found == list(range(456))
 
 
 def written_since(place: Path, seen: dict[Path, int]) -> tuple[int, int]:

@@ -4,9 +4,9 @@
                  + rows written anew
     recompute    a statement + values of the columns that the query reads + rows of its joins
 
-The constants are seconds: those of DuckDB and of Spark's driver fit refreshes on one machine, those
-of Spark's jobs are guesses. What refreshes of the view have taken (`lake.experience`) corrects
-both.
+The constants are seconds: those of DuckDB, of Spark's driver and of recomputation on Spark fit
+refreshes on one machine, those of Spark's jobs are guesses. What refreshes of the view have taken
+(`lake.experience`) corrects both.
 """
 
 from collections.abc import Mapping
@@ -81,9 +81,9 @@ PRICES = {
         touch=1.5e-6,
         mark=3e-6,
         rewrite=40e-9,
-        recompute=1.0,
-        read=100e-9,
-        joined=200e-9,
+        recompute=0.25,
+        read=25e-9,
+        joined=25e-9,
         untried=0.5,
     ),
 }
@@ -93,18 +93,16 @@ DRIVER = replace(
     statement=0.002,
     few_statement=0.002,
     change=50e-6,
-    touch=0.3e-3,
+    touch=30e-6,
     rewrite=16e-9,
     untried=0.1,
 )
 """Those of few changes on Spark's driver, which looks rows up by itself: there is no job."""
 DRIVER_BYTES = 256 << 20
 """The most bytes of relations of which all that is looked up is surely read on the driver."""
-DRIVER_ROWS = 5_000
-"""The most rows that changes may touch for all of their diffs to stay on the driver."""
-JOBS, JOBS_ROWS = "jobs", 20_000
-"""From so many rows that changes may touch on, diffs stay in Spark's jobs: what changes took that
-went through the driver does not tell what these take."""
+DRIVER_ROWS, JOBS = 20_000, "jobs"
+"""The most rows that changes may touch for their diffs to stay on the driver; those of more stay in
+Spark's jobs: what the one took does not tell what the other takes."""
 MARGIN = 1.1
 """So much longer than recomputation may be expected of changes that are brought in."""
 SMALL = 1 << 20
@@ -162,8 +160,8 @@ def estimate(
     if tables <= SMALL:
         return None
     touched = touched_rows(_rows_of_inputs(view, inputs), changes)
-    price = _script_prices(choice, sum(changes.values()), touched)
-    way = JOBS if choice.backend == "spark" and touched > JOBS_ROWS else ""
+    way = _way(choice, sum(changes.values()), touched)
+    price = _script_prices(choice, way)
     plain = _incremental_seconds(view, stored, price, changes, touched)
     anew = 0.0
     if not experience.knows_recompute:
@@ -205,10 +203,16 @@ def touched_rows(rows: Mapping[str, int], changes: Mapping[str, int]) -> int:
     )
 
 
-def _script_prices(choice: Choice, changes: int, touched: int) -> Prices:
+def _way(choice: Choice, changes: int, touched: int) -> str:
+    """Whether diffs stay in Spark's jobs."""
+    is_small = changes <= MOST_CHANGES and touched <= DRIVER_ROWS
+    return JOBS if choice.backend == "spark" and not is_small else ""
+
+
+def _script_prices(choice: Choice, way: str) -> Prices:
     """Those of the engine, or of Spark's driver alone."""
-    is_small = changes <= MOST_CHANGES and touched <= DRIVER_ROWS and choice.size <= DRIVER_BYTES
-    return DRIVER if choice.backend == "spark" and is_small else PRICES[choice.backend]
+    has_jobs = way == JOBS or choice.size > DRIVER_BYTES
+    return PRICES[choice.backend] if choice.backend != "spark" or has_jobs else DRIVER
 
 
 def _incremental_seconds(

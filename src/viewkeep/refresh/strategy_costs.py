@@ -97,9 +97,9 @@ WORK_PRICES = {
         value=30e-9,
         change=10e-6,
         rewrite=40e-9,
-        recompute=1.0,
-        read=100e-9,
-        joined=200e-9,
+        recompute=0.25,
+        read=25e-9,
+        joined=25e-9,
     ),
 }
 """Those of DuckDB fit the cases of `bench.choices` on one machine; those of Spark are guesses."""

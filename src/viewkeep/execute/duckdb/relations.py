@@ -30,9 +30,9 @@ from viewkeep.tables.relations import NumberedRows, OverlaidRows, Relation, Stor
 FILE_PLACE = f"CAST(file_index AS BIGINT) AS {quote_name(FILE)}"
 ROW_PLACE = f"file_row_number AS {quote_name(ROW)}"
 _FILE, _ROW = "viewkeep#file", "viewkeep#row"
-NEAR_SHARE = 0.5
+NEAR_SHARE = 0.25
 """Row groups that may hold some keys are read one by one if they have at most this share of the
-rows."""
+rows: DuckDB reads several times as many in that time."""
 
 
 class RelationNames(Mapping[Source, str]):
@@ -121,7 +121,7 @@ class OpenRelations:
         rows = self._relations[source]
         if not isinstance(rows, StoredRows):
             return None
-        text = self._numbered_live_rows(rows)
+        text = self._numbered_live_rows(_in_typical_order(rows))
         if text is None:
             return None
         fields = {field.name: field for field in rows.snapshot.fields}
@@ -138,7 +138,7 @@ class OpenRelations:
         places = matches.select([*keys.column_names, FILE, ROW]).rename_columns(
             [*stored, FILE, ROW]
         )
-        RECENT_PLACES.add(rows, keys.rename_columns(stored), places)
+        RECENT_PLACES.add(_in_typical_order(rows), keys.rename_columns(stored), places)
 
     def registered(self, rows: pa.Table) -> str:
         """A name for rows in memory."""
@@ -166,8 +166,7 @@ class OpenRelations:
 
     def _live_rows_text(self, rows: StoredRows) -> str:
         """Files without the rows in their deletion vectors."""
-        ordered = replace(rows, files=typical_first(rows.files))
-        return self._numbered_live_rows(ordered) or self._rows_in_memory(rows)
+        return self._numbered_live_rows(_in_typical_order(rows)) or self._rows_in_memory(rows)
 
     def _numbered_live_rows(self, rows: StoredRows) -> str | None:
         """Files with numbers of files and rows, without the rows in their deletion vectors: DuckDB
@@ -263,6 +262,10 @@ def typical_first(files: Sequence[DataFile]) -> tuple[DataFile, ...]:
     mean = max(1.0, sum(each.rows for each in files) / len(files))
     first = min(files, key=lambda each: abs(log(max(1, each.rows) / mean)))
     return (first, *(each for each in files if each is not first))
+
+
+def _in_typical_order(rows: StoredRows) -> StoredRows:
+    return replace(rows, files=typical_first(rows.files))
 
 
 def _nullable_schema(fields: Iterable[Field]) -> pa.Schema:

@@ -1,6 +1,7 @@
 """Files of Delta tables in DuckDB: streamed from Parquet to Parquet, whatever their size."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -10,7 +11,12 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from viewkeep.execute.backend import Target
 from viewkeep.execute.duckdb.connection import arrow_rows, duckdb_errors, open_connection
 from viewkeep.execute.duckdb.dialect.text import quote_name
-from viewkeep.execute.duckdb.relations import FILE_PLACE, ROW_PLACE, OpenRelations
+from viewkeep.execute.duckdb.relations import (
+    FILE_PLACE,
+    ROW_PLACE,
+    OpenRelations,
+    typical_first,
+)
 from viewkeep.execute.duckdb.write import write_query
 from viewkeep.query.tables import COPY, Table
 from viewkeep.query.types.data_types import BIGINT, Field
@@ -70,7 +76,8 @@ class DuckdbScans:
         """The places of the rows that have one of the keys: `FILE` and `ROW`, and the keys."""
         with open_connection() as connection, duckdb_errors(rows.table.uri):
             relations = OpenRelations(connection, {})
-            files = relations.numbered_files(rows)
+            ordered = typical_first(rows.files)
+            files = relations.numbered_files(replace(rows, files=ordered))
             if files is None:
                 return _places_in_memory(rows, keys)
             key_rows, same = _keys_and_condition(relations, keys)
@@ -79,7 +86,11 @@ class DuckdbScans:
                 f"SELECT {', '.join([*names, FILE_PLACE, ROW_PLACE])} "
                 f"FROM {files} AS stored SEMI JOIN {key_rows} AS keys ON {same}"
             )
-            return arrow_rows(connection, query)
+            places = arrow_rows(connection, query)
+        number_by_path = {each.path: number for number, each in enumerate(rows.files)}
+        numbers = np.array([number_by_path[each.path] for each in ordered], np.int64)
+        files_of_places = pa.array(numbers[places[FILE].to_numpy()])
+        return places.set_column(places.column_names.index(FILE), FILE, files_of_places)
 
     def unpaired(self, old: StoredRows, new: StoredRows, most: int | None) -> pa.Table:
         """The rows of each side that the other one lacks, with copies, and their `SIDE`."""

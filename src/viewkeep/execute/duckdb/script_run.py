@@ -34,10 +34,12 @@ from viewkeep.query.types.data_types import Field
 from viewkeep.query.types.inference import find_field
 from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.files.key_index import KeyIndex
+from viewkeep.tables.files.scans import FILE, ROW
 from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import OverlaidRows, StoredRows
 
 _NEW, _DIFFERS = "viewkeep#new", "viewkeep#differs"
+_PLACES = f", target.{quote_name(FILE)}, target.{quote_name(ROW)}"
 NEAR_KEYS = 20_000
 """The most keys whose row groups are sought."""
 
@@ -133,6 +135,7 @@ class DuckdbRun:
         rows, same = self._target_and_condition(
             target, schema.ids, self._sources.get(apply), f"(SELECT {ids or '1'} FROM {diff})"
         )
+        placed = self._placed_rows(target.name, rows)
         old_names = [f"target.{quote_name(each.name)}" for each in fields]
         types = {each.name: each.type for each in fields}
         new_values = [
@@ -145,11 +148,15 @@ class DuckdbRun:
         )
         found = arrow_rows(
             self._connection,
-            f"SELECT {', '.join([*old_names, *news])}, {differs} AS {quote_name(_DIFFERS)} "
-            f"FROM {rows} AS target JOIN (SELECT DISTINCT {values} FROM {diff}) AS keys ON {same}",
+            f"SELECT {', '.join([*old_names, *news])}, {differs} AS {quote_name(_DIFFERS)}"
+            f"{'' if placed is None else _PLACES} FROM {placed or rows} AS target "
+            f"JOIN (SELECT DISTINCT {values} FROM {diff}) AS keys ON {same}",
         )
-        if KeyIndex(found.select(list(target.ids))).repeated is not None:
+        keys = found.select(list(target.ids))
+        if KeyIndex(keys).repeated is not None:
             raise RunError(f"{apply}: two rows of the diff set the same row differently")
+        if placed is not None:
+            self._relations.remember_places(target.name, keys, found)
         found = found.filter(found[_DIFFERS])
         places = {name: len(fields) + place for place, name in enumerate(schema.changed)}
         new_places = [places.get(each.name, place) for place, each in enumerate(fields)]
@@ -217,6 +224,11 @@ class DuckdbRun:
             return None
         keys = arrow_rows(self._connection, f"FROM {key_rows} LIMIT {NEAR_KEYS + 1}")
         return self._relations.near(name, keys) if keys.num_rows <= NEAR_KEYS else None
+
+    def _placed_rows(self, name: str, rows: str) -> str | None:
+        """The rows of a stored relation with their places, which who writes them asks for; None
+        where others are read, or their places are not told."""
+        return self._relations.placed(name) if rows == self._relations.names[name] else None
 
     def _stored_relation_of_run(self, name: str) -> str:
         self._relations.open([name])

@@ -26,14 +26,14 @@ LEAST_SMALL = 1.5
 """Seconds that may always be tried over few bytes: a cold start, or a slow disk, is no reason."""
 LONG = 0.25
 """Seconds: over few bytes, and for caches, less than this is not worth a thought."""
-COLD = 0.5
-"""The share of the first build's time that a later one takes on Spark, which also warms up."""
 SMALL = 8 * 1024 * 1024
 """Bytes: what takes longer over fewer is the noise of the machine."""
 LONGEST_PAUSE = 32
 """The most refreshes in a row that do not try."""
-COLD_SECONDS = 0.3
-"""What the first build may take longer in DuckDB, whose libraries are loaded."""
+COLD_SECONDS = {"duckdb": 0.3, "spark": 6.0}
+"""What the first build of a process may take longer: libraries are loaded, Java compiles."""
+SPARK_SHARE = 0.5
+"""The part of a view's first build on Spark that later ones take: plans are compiled in it."""
 QUICK = 1.0
 """Seconds: a first build that took less tells less than an estimate."""
 GROWTH = 1.1
@@ -132,11 +132,11 @@ class Experience:
         """Whether bringing about as many changes in took too long the last time."""
         return self._pause_of(changes) is not None
 
-    def after_build(self, seconds: float, first_share: float = 1.0) -> "Experience":
-        """The view was computed anew. A first time may count less: it also warms up. Of later ones
-        less counts at once, and more by and by: it may be the noise of the machine."""
+    def after_build(self, seconds: float) -> "Experience":
+        """The view was computed anew. Of later builds less than before counts at once, and more by
+        and by: it may be the noise of the machine."""
         if self.seconds is None:
-            return replace(self, seconds=first_share * seconds)
+            return replace(self, seconds=seconds)
         most = GROWTH * self.seconds
         if seconds > FAR * self.seconds:
             most = sqrt(self.seconds * seconds)
@@ -272,10 +272,11 @@ class Costs:
         estimate may tell more, above all where the engine has done nothing before."""
         experience = self.of(backend)
         spent = max(caches, seconds - caches)
-        if experience.seconds is None and backend == "duckdb" and estimate is not None:
+        if experience.seconds is None and backend == "spark":
+            spent = _first_spark_seconds(spent, estimate, is_warm)
+        elif experience.seconds is None and estimate is not None:
             spent = _first_build_seconds(spent, seconds, estimate, bool(caches), is_warm)
-        share = COLD if backend == "spark" else 1.0
-        experience = experience.after_build(spent, share)
+        experience = experience.after_build(spent)
         return self.having(backend, experience.after_writing(size, caches))
 
     def notes(self) -> dict[str, Any]:
@@ -295,9 +296,17 @@ def _first_build_seconds(
 ) -> float:
     """What a first build tells of a recomputation in DuckDB."""
     if not is_warm:
-        warm_seconds = max(spent - COLD_SECONDS, 0.01)
+        warm_seconds = max(spent - COLD_SECONDS["duckdb"], 0.01)
         return min(spent, sqrt(spent * estimate)) if seconds < QUICK else warm_seconds
     return sqrt(spent * estimate) if has_caches and estimate < spent else spent
+
+
+def _first_spark_seconds(spent: float, estimate: float | None, is_warm: bool) -> float:
+    """What a first build tells of a recomputation on Spark."""
+    likely = SPARK_SHARE * spent
+    if is_warm or estimate is None:
+        return likely
+    return max(min(likely, estimate), spent - COLD_SECONDS["spark"])
 
 
 def _tables_key(changes: Changes) -> str:
