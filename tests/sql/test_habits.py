@@ -32,6 +32,33 @@ SAME = {
     "select extract(month from d) as m from r": "select month(d) as m from r",
     "select `a`, -- the key\n /* and */ b from r order by b desc": "select a, b from r",
     "select order from s": "select `order` from s",
+    "select distinct a, a from r order by a limit 3": (
+        "select distinct a, a as a_2 from r order by a limit 3"
+    ),
+    "select distinct r.a, A, b from r order by b, r.a limit 3": (
+        "select distinct a, a as A_2, b from r order by b, a limit 3"
+    ),
+    "select distinct *, a from r order by a limit 3": (
+        "select distinct a, b, d, a as a_2 from r order by a limit 3"
+    ),
+    "select distinct x.a, y.a from r x join r y on x.b = y.b order by y.a limit 3": (
+        "select distinct x.a, y.a as a_2 from r x join r y on x.b = y.b order by a_2 limit 3"
+    ),
+    "select a, a from r union all select a, 1 from s order by a limit 3": (
+        "select a, a as a_2 from r union all select a, 1 from s order by a limit 3"
+    ),
+    "select q.a from (select a, a, b from r) q where a > 1": (
+        "select q.a from (select a, a as a_2, b from r) q where a > 1"
+    ),
+    "select a from (select * from (select distinct a, a from r) p) q": (
+        "select a from (select * from (select distinct a, a as a_2 from r) p) q"
+    ),
+    "select q.* except (a) from (select a, a, b from r) q": (
+        "select b from (select a, a as a_2, b from r) q"
+    ),
+    "select * from s join (select a, a from r) q using (a)": (
+        "select s.a, `order` from s join (select a, a as a_2 from r) q on s.a = q.a"
+    ),
 }
 
 
@@ -49,6 +76,8 @@ def test_a_habit_means_the_same(habit: str, meaning: str) -> None:
         "select a + 1 as b, b from r": 'two output columns are called "b"',
         "select a as x, a as x, x + 1 as y from r": "lateral column alias",
         "select b, a, count(*) as n from r group by b": 'column "a" must be in GROUP BY',
+        "select a from (select x.a, y.a from r x, r y) q": 'column "a" is ambiguous',
+        "select distinct x.a, y.a from r x, r y order by a limit 1": 'column "a" is ambiguous',
     }.items(),
 )
 def test_what_means_nothing(sql: str, problem: str) -> None:
@@ -66,10 +95,11 @@ def test_what_means_nothing(sql: str, problem: str) -> None:
         "select d from (select x.a, y.a, x.d from r x, r y) q": ("d",),
         "with q(v, w) as (select x.a, y.a from r x, r y) select w from q": ("w",),
         "select a, a from r order by a limit 2": ("a", "a_2"),
+        "select * from (select a, a, b from r) pivot (max(b) for a in (1, 2))": ("1", "2"),
     }.items(),
 )
 def test_columns_of_one_name_are_told_apart(sql: str, names: tuple[str, ...]) -> None:
-    """Who reads such a query as a table can name neither of the two, as in Spark."""
+    """Who reads such a query as a table can name neither of two different ones, as in Spark."""
     assert parse_view(sql, TABLES).names == names
 
 

@@ -57,19 +57,30 @@ class Places:
 @dataclass(slots=True)
 class WrittenNames:
     """The names of output columns where two are alike: the tree tells them apart by numbers, but
-    who reads the query as a table cannot, and names neither."""
+    who reads the query as a table cannot, and names neither, unless one repeats the other."""
 
     names: dict[Node, tuple[str, ...]] = field(default_factory=dict)
+    repeats: dict[Node, Mapping[int, int]] = field(default_factory=dict)
 
-    def put(self, node: Node, names: Sequence[str]) -> Node:
-        """Note how the columns of a query are called in its text, unless that is known."""
+    def put(self, node: Node, names: Sequence[str], repeats: Mapping[int, int]) -> Node:
+        """Note how the columns of a query are called in its text, unless that is known, and which
+        of them stand in it for a second time."""
         if tuple(names) != node.names:
             self.names.setdefault(node, tuple(names))
+            self.repeats.setdefault(node, repeats)
         return node
+
+    def move(self, old: Node, new: Node) -> Node:
+        """A query whose columns are called as those of another one."""
+        return self.put(new, self.get(old), self.repeated(old))
 
     def get(self, node: Node) -> tuple[str, ...]:
         """How the columns of a query are called in its text."""
         return self.names.get(node, node.names)
+
+    def repeated(self, node: Node) -> Mapping[int, int]:
+        """The places of columns that stand in a query for a second time, and of the first."""
+        return self.repeats.get(node, {})
 
 
 NamedScalars = tuple[tuple[str, Scalar], ...]

@@ -19,7 +19,14 @@ from viewkeep.sql.blocks.lateral_joins import generator_table, join_lateral, lat
 from viewkeep.sql.blocks.outputs import rename_outputs
 from viewkeep.sql.blocks.pivot import PivotedRelation
 from viewkeep.sql.blocks.relation import Relation, check_alias, with_types
-from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn, first_named, hide
+from viewkeep.sql.blocks.scope import (
+    Scalar,
+    Scope,
+    ScopeColumn,
+    first_named,
+    hide,
+    with_repeats,
+)
 from viewkeep.sql.blocks.top import without_brackets
 from viewkeep.sql.blocks.values import is_range, translate_range, translate_values
 from viewkeep.sql.expressions.clock import is_joined
@@ -138,7 +145,11 @@ def _from_subquery(
     alias = context.names.take(node.alias or node.name or "subquery")
     own_names = [f"{alias}.{name}" for name in columns or rows.names]
     qualified = rename_outputs(rows, own_names, context.places)
-    return _from_relation(qualified, node, names, context)
+    relation = _from_relation(qualified, node, names, context)
+    if columns or node.alias_column_names:
+        return relation
+    repeats = context.written.repeated(rows)
+    return replace(relation, columns=with_repeats(relation.columns, repeats))
 
 
 def _from_relation(node: Node, table: exp.Expr, names: Sequence[str], context: Context) -> Relation:

@@ -9,6 +9,7 @@ from viewkeep.query.algebra import Node, Output, Project
 from viewkeep.sql.blocks.context import FreshNames
 from viewkeep.sql.blocks.generators import is_generator
 from viewkeep.sql.blocks.scope import Scalar, ScopeColumn
+from viewkeep.sql.expressions.names import plain_column
 from viewkeep.sql.expressions.translator import Translator
 from viewkeep.sql.source import Source
 
@@ -24,6 +25,15 @@ class Item:
     """Whether its name is an alias, which no other column may have."""
     is_unnamed: bool = False
     """Whether it is called by its text: two alike are told apart, `count(1)` and `count(1)_2`."""
+    column: ScopeColumn | None = None
+    """The column of FROM that it is."""
+
+    def repeats(self, other: "Item") -> bool:
+        """Whether both are one column of FROM, so that a name which both have means either."""
+        if self.column is None or other.column is None or self.name.lower() != other.name.lower():
+            return False
+        first = other.column.repeats or other.scalar.expression
+        return first == (self.column.repeats or self.scalar.expression)
 
 
 def select_items(select: exp.Select, translator: Translator) -> list[Item]:
@@ -51,6 +61,16 @@ def output_names(items: Sequence[Item], node: Node) -> tuple[str, ...]:
     """How the text calls the columns of a block, in which some may be alike."""
     pairs = zip(items, node.names, strict=True)
     return tuple(name if item.is_unnamed else item.name for item, name in pairs)
+
+
+def repeated_outputs(items: Sequence[Item]) -> dict[int, int]:
+    """The places of columns that stand in a list for a second time, and where they stand first."""
+    repeats: dict[int, int] = {}
+    for place, item in enumerate(items):
+        first = next((i for i in range(place) if item.repeats(items[i])), None)
+        if first is not None:
+            repeats[place] = first
+    return repeats
 
 
 def item_names(
@@ -98,7 +118,8 @@ def _select_items(node: exp.Expr, translator: Translator) -> Iterator[Item]:
         case exp.Paren():
             yield from _select_items(node.this, translator)
         case exp.Column():
-            yield Item(node.name, translator.translate(node), node)
+            scalar, column = translator.translate(node), plain_column(translator, node)
+            yield Item(node.name, scalar, node, column=column)
         case exp.Aliases():
             raise translator.source.unsupported("several names for one column", node)
         case _:
@@ -140,7 +161,7 @@ def _star_without(
             raise translator.source.unsupported("* EXCEPT of a field", star)
         table = each.table if isinstance(each, exp.Column) else ""
         excluded = [
-            c for c in translator.scope.matches(table or qualifier, each.name) if c in columns
+            c for c in translator.scope.named(table or qualifier, each.name) if c in columns
         ]
         if not excluded:
             problem = translator.scope.unknown(table or qualifier, each.name)
@@ -159,4 +180,4 @@ def _star_items(node: exp.Expr, qualifier: str, translator: Translator) -> Itera
     if not columns:
         raise translator.source.error(translator.scope.unknown(qualifier, "*"), node)
     for column in columns:
-        yield Item(column.name, translator.column(column, node), node)
+        yield Item(column.name, translator.column(column, node), node, column=column)

@@ -64,7 +64,12 @@ class PivotedRelation:
         return resolve(translator, node)
 
     def _columns_but(self, excluded: Collection[ScopeColumn]) -> list[exp.Expr]:
-        return [_column_reference(column) for column in self.columns if column not in excluded]
+        same = [column.scalar.expression for column in excluded]
+        return [
+            _column_reference(column)
+            for column in self.columns
+            if column not in excluded and column.repeats not in same
+        ]
 
     # --- PIVOT ----------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """The names that an expression may use: the columns of FROM, and those around a subquery."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Optional
 
@@ -30,6 +30,8 @@ class ScopeColumn:
     name: str
     scalar: Scalar
     hidden: bool = False
+    repeats: Expression | None = None
+    """The column before it, of the same name, that is the same one: the name means that one."""
 
     def __str__(self) -> str:
         return f"{self.qualifier}.{self.name}" if self.qualifier else self.name
@@ -44,10 +46,11 @@ class Scope:
 
     def matches(self, qualifier: str, name: str) -> list[ScopeColumn]:
         """The columns that a name may mean, in any case; without a qualifier only visible ones."""
-        matches = [c for c in self.columns if c.name.lower() == name.lower()]
-        if qualifier:
-            return [c for c in matches if c.qualifier.lower() == qualifier.lower()]
-        return [column for column in matches if not column.hidden]
+        return [c for c in self.named(qualifier, name) if c.repeats is None]
+
+    def named(self, qualifier: str, name: str) -> list[ScopeColumn]:
+        """The columns that have a name, also those that repeat another one."""
+        return [c for c in self.visible(qualifier) if c.name.lower() == name.lower()]
 
     def visible(self, qualifier: str = "") -> list[ScopeColumn]:
         """The columns of `*`, or of `qualifier.*`."""
@@ -70,6 +73,18 @@ class Scope:
         place = qualifier or ", ".join(self.qualifiers)
         hint = did_you_mean(name, columns)
         return f'column "{name}" is not in {place} ({", ".join(columns)}){hint}'
+
+
+def with_repeats(
+    columns: Sequence[ScopeColumn], repeats: Mapping[int, int]
+) -> tuple[ScopeColumn, ...]:
+    """The columns, those at some places as repetitions of others before them."""
+    return tuple(
+        replace(column, repeats=columns[repeats[place]].scalar.expression)
+        if place in repeats
+        else column
+        for place, column in enumerate(columns)
+    )
 
 
 def hide(columns: Iterable[ScopeColumn], names: Iterable[str]) -> tuple[ScopeColumn, ...]:

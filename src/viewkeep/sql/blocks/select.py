@@ -11,7 +11,12 @@ from viewkeep.sql.blocks.clauses import is_grouped, refuse_clauses
 from viewkeep.sql.blocks.context import Context
 from viewkeep.sql.blocks.distinct import distinct_of_query
 from viewkeep.sql.blocks.generators import BlockGenerator
-from viewkeep.sql.blocks.items import output_names, project_items, select_items
+from viewkeep.sql.blocks.items import (
+    output_names,
+    project_items,
+    repeated_outputs,
+    select_items,
+)
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.blocks.top import apply_top, read_top, replace_aliases, top_of_outputs
 from viewkeep.sql.blocks.windows import BlockWindows
@@ -46,13 +51,13 @@ def translate_select(select: exp.Select, context: Context) -> Node:
     if generator.call is not None and top is not None:
         raise context.source.unsupported("LIMIT beside explode() in the select list", top.place)
     node = project_items(apply_top(generator.apply(node), top, context), items, context.source)
-    written = output_names(items, node)
-    context.written.put(node, written)
+    context.written.put(node, output_names(items, node), repeated_outputs(items))
     if not unique:
         return node
-    node = context.written.put(distinct_of_query(node, select, context), written)
+    node = context.written.move(node, distinct_of_query(node, select, context))
     context.placed(node, select.expressions[0], TokenType.DISTINCT)
-    return top_of_outputs(select, node, context)
+    qualifiers = [item.column.qualifier if item.column else "" for item in items]
+    return top_of_outputs(select, node, context, qualifiers=qualifiers)
 
 
 def ordered_names(select: exp.Select) -> dict[str, exp.Expr]:

@@ -30,7 +30,7 @@ def translate_set_operation(query: exp.SetOperation, context: Context) -> Node:
 def _set_operation_rows(query: exp.SetOperation, context: Context) -> Node:
     left = context.nested(query.this)
     rows = combine(left, context.nested(query.expression), query, context)
-    return context.written.put(rows, context.written.get(left))
+    return context.written.move(left, rows)
 
 
 def combine(left: Node, right: Node, query: exp.SetOperation, context: Context) -> Node:

@@ -13,7 +13,7 @@ from viewkeep.query.algebra import Node, Output, Project, Select
 from viewkeep.query.expressions import Call, Column, Expression, literal
 from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.context import Context
-from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn
+from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn, with_repeats
 from viewkeep.sql.blocks.windows import OrderKey, order_keys, ordered_rows
 from viewkeep.sql.expressions.translator import Translator
 
@@ -79,22 +79,27 @@ def top_of_outputs(
     context: Context,
     names: Sequence[str] = (),
     links: Sequence[str] = (),
+    qualifiers: Sequence[str] = (),
 ) -> Node:
     """The first rows of a query whose order is one of its output columns, which may have other
-    `names`; behind columns that are `links`, those of each of their values."""
+    `names`, and `qualifiers` where they are columns of FROM; behind columns that are `links`, those
+    of each of their values."""
     if not has_top(query):
         return node
+    fields = node.schema[len(links) :]
+    written = names or context.written.get(node)
     columns = [
-        ScopeColumn("", name, Scalar(Column(f.name), TypedValue(f.type, f.nullable)))
-        for name, f in zip(
-            names or context.written.get(node), node.schema[len(links) :], strict=True
+        ScopeColumn(qualifier, name, Scalar(Column(f.name), TypedValue(f.type, f.nullable)))
+        for qualifier, name, f in zip(
+            qualifiers or [""] * len(fields), written, fields, strict=True
         )
     ]
-    translator = Translator(context.source, Scope(tuple(columns)))
-    top = read_top(_query_with_plain_order(query), translator, {})
+    scope = Scope(with_repeats(columns, context.written.repeated(node)))
+    translator = Translator(context.source, scope)
+    top = read_top(_query_with_plain_order(query, scope), translator, {})
     outputs = tuple(Output(name, Column(name)) for name in node.names)
     first = Project(apply_top(node, top, context, [Column(name) for name in links]), outputs)
-    return context.written.put(first, context.written.get(node))
+    return context.written.move(node, first)
 
 
 def with_row_number(node: Node, name: str) -> Node:
@@ -166,10 +171,12 @@ def replace_aliases(node: exp.Expr, aliases: dict[str, exp.Expr], scope: Scope |
     return node.transform(replaced)
 
 
-def _query_with_plain_order(query: exp.Expr) -> exp.Expr:
-    """The query with an ORDER BY that names output columns alone."""
+def _query_with_plain_order(query: exp.Expr, outputs: Scope) -> exp.Expr:
+    """The query with an ORDER BY that names output columns, with tables only where they are
+    theirs."""
     copy = query.copy()
     order = copy.args.get("order")
     for column in order.find_all(exp.Column) if order is not None else ():
-        column.set("table", None)
+        if not outputs.matches(column.table, column.name):
+            column.set("table", None)
     return copy

@@ -40,6 +40,13 @@ def resolve(translator: "Translator", node: exp.Column) -> ScopeColumn:
     return columns[0] if columns else _outer_column(translator, node)
 
 
+def plain_column(translator: "Translator", node: exp.Column) -> ScopeColumn | None:
+    """The column of FROM that a name is; None for parts of structs and aliases."""
+    columns = translator.scope.matches(node.table, node.name)
+    is_part = struct_path(translator, node)[0] is not None
+    return columns[0] if len(columns) == 1 and not is_part else None
+
+
 def struct_path(translator: "Translator", node: exp.Column) -> tuple[ScopeColumn | None, list[str]]:
     """The column of a struct and the names of its parts, where a name with dots is that."""
     names = [part.name for part in node.parts]
