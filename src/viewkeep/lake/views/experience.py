@@ -25,7 +25,10 @@ BRIEF = 0.1
 LEAST_SMALL = 1.5
 """Seconds that may always be tried over few bytes: a cold start, or a slow disk, is no reason."""
 LONG = 0.25
-"""Seconds: over few bytes, and for caches, less than this is not worth a thought."""
+"""Seconds: over few bytes, less than this is not worth a thought."""
+CACHES_SHARE = 0.5
+"""The part of a recomputation that writing caches with it is taken to cost, as long as that is not
+known."""
 SMALL = 8 * 1024 * 1024
 """Bytes: what takes longer over fewer is the noise of the machine."""
 LONGEST_PAUSE = 32
@@ -157,7 +160,7 @@ class Experience:
     def wants_caches(self) -> bool:
         """Whether caches would have saved what writing them costs, and more than the errors of
         estimates add up to."""
-        return self.missed > max(LONG, self.caches or self.seconds or 0.0)
+        return self.missed > max(BRIEF, self.caches or CACHES_SHARE * (self.seconds or 0.0))
 
     def after_measuring(
         self, changes: Changes, seconds: float, estimate: float, way: str = ""
