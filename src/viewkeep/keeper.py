@@ -44,6 +44,7 @@ from viewkeep.refresh.lag import seconds_of, set_lag
 from viewkeep.refresh.lineage import with_lineage
 from viewkeep.refresh.replace_view import strategy_switch
 from viewkeep.refresh.verify import verify_view
+from viewkeep.refresh.view_text import set_text
 from viewkeep.refresh.watch import Watcher
 from viewkeep.sources.batches import BatchSink, open_sink
 from viewkeep.sources.capture_watch import watch_captures
@@ -169,6 +170,12 @@ class Keeper(LakeReader):
     def set_lag(self, name: str, lag: str) -> None:
         """How far `watch` lets a view fall behind from now on; its rows stay."""
         set_lag(self._lake, name, lag)
+
+    @checked
+    def set_text(self, name: str, sql: str) -> None:
+        """Give a view another text of the same query, with other comments or names for tables; its
+        rows stay. An error if the query is another one: `create_view` replaces it."""
+        set_text(self._plans, name, sql)
 
     @checked
     def drop_view(self, name: str) -> None:

@@ -95,7 +95,7 @@ class LakeReader:
     @property
     def views(self) -> dict[str, str]:
         """The SQL of the views."""
-        return {name: each.sql for name, each in self._lake.catalog.read().views.items()}
+        return {name: each.newest_sql for name, each in self._lake.catalog.read().views.items()}
 
     @checked
     def read(self, name: str, version: int | None = None, backend: str | None = None) -> Any:
@@ -105,10 +105,17 @@ class LakeReader:
         return self._session.read(rows, backend)
 
     @checked
-    def query(self, sql: str, limit: int | None = None, backend: str | None = None) -> Any:
+    def query(
+        self,
+        sql: str,
+        limit: int | None = None,
+        backend: str | None = None,
+        timeout: float | None = None,
+    ) -> Any:
         """The rows of a SELECT over tables and views as they are now, or the first of them, as an
-        Arrow table. SQL means what it means in a view; ORDER BY is the order of the rows."""
-        return answer_query(self._plans, sql, self._engines.forcing(backend), limit)
+        Arrow table. SQL means what it means in a view; ORDER BY is the order of the rows. A query
+        that takes more seconds than `timeout` is ended, with an error."""
+        return answer_query(self._plans, sql, self._engines.forcing(backend), limit, timeout)
 
     @checked
     def version(self, name: str) -> int:

@@ -50,7 +50,8 @@ class ViewDefinition:
     parts of tables that are expected to change between refreshes; where the strategy is left open,
     `chosen` is the one that was found best for them, if not IDs, and `chosen_why` tells why;
     `expected` are, for each table, the changes that were expected and the seconds that they take.
-    `project` is the project of files that defines it, if one does.
+    `project` is the project of files that defines it, if one does. `text` is the newest text of the
+    query, where it is another than `sql`, which the rows and caches were planned from.
     """
 
     name: str
@@ -73,6 +74,12 @@ class ViewDefinition:
     chosen_why: str = ""
     project: str = ""
     expected: tuple[tuple[str, int, float], ...] = ()
+    text: str = ""
+
+    @property
+    def newest_sql(self) -> str:
+        """The query as it was last written."""
+        return self.text or self.sql
 
     def as_json(self) -> dict[str, Any]:
         """The definition as JSON values."""
@@ -95,6 +102,7 @@ class ViewDefinition:
             "chosen_why": self.chosen_why,
             "project": self.project,
             "expected": [list(each) for each in self.expected],
+            "text": self.text,
             **_table_as_json(self.table),
         }
 
@@ -122,6 +130,7 @@ class ViewDefinition:
             values.get("chosen_why", ""),
             values.get("project", ""),
             tuple((name, count, cost) for name, count, cost in values.get("expected", ())),
+            values.get("text", ""),
         )
 
 

@@ -111,7 +111,7 @@ def _describe_view(catalog: Catalog, definition: ViewDefinition) -> ViewDescript
     visible = {field.name for field in definition.table.visible}
     return ViewDescription(
         definition.name,
-        definition.sql,
+        definition.newest_sql,
         definition.location,
         definition.inputs,
         tuple(catalog.readers(definition.name)),

@@ -1,7 +1,7 @@
 """A project beside a lake: what is to be made, replaced, left and dropped, and why; runs nothing.
 
 Tables hold data that cannot be computed again, so that a plan never changes or drops one. Views are
-compared as algebra (`refresh.preview`): one whose text alone has changed is left as it is.
+compared as algebra (`refresh.preview`): one whose text alone has changed keeps its rows.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,10 +15,12 @@ from viewkeep.query.tables import Table
 from viewkeep.refresh.plan import SKIP, Stage
 from viewkeep.refresh.preview import NEW, OPTIONS, SAME, TEXT, ViewPreview
 
-CREATE, REGISTER, REPLACE, LAG, LEAVE, DROP, FAILS = (
-    *("create", "register", "replace", "set lag", "leave"),
+CREATE, REGISTER, REPLACE, SET_LAG, SET_TEXT, LEAVE, DROP, FAILS = (
+    *("create", "register", "replace", "set lag", "set text", "leave"),
     *("drop", "fails"),
 )
+IN_PLACE = (SET_LAG, SET_TEXT)
+"""What changes the definition of a view, and none of its rows."""
 TABLE, VIEW = "table", "view"
 
 
@@ -163,6 +165,7 @@ class _Facts:
         action, reason, destroys = self._action(view, preview)
         update, delay = self._bounds(view)
         stage = self._stages.get(view.name)
+        keeps_rows = action in (LEAVE, *IN_PLACE)
         return Step(
             VIEW,
             view.name,
@@ -174,7 +177,7 @@ class _Facts:
             update,
             delay,
             self._bytes_read(preview) if action in (CREATE, REPLACE) else None,
-            stage.summary if stage and stage.action != SKIP and action in (LEAVE, LAG) else "",
+            stage.summary if stage and stage.action != SKIP and keeps_rows else "",
         )
 
     def _action(self, view: ProjectView, preview: ViewPreview) -> tuple[str, str, str]:
@@ -183,8 +186,10 @@ class _Facts:
         there = self._there[view.name]
         if preview.change in (SAME, TEXT):
             if there.lag != view.options.lag:
-                return LAG, f'"{there.lag}" becomes "{view.options.lag}"; its rows stay', ""
-            return LEAVE, "only its text has changed" if preview.change == TEXT else "", ""
+                return SET_LAG, f'"{there.lag}" becomes "{view.options.lag}"; its rows stay', ""
+            if preview.change == TEXT:
+                return SET_TEXT, "only its text has changed; its rows stay", ""
+            return LEAVE, "", ""
         reason = (
             "its options have changed" if preview.change == OPTIONS else "its query has changed"
         )

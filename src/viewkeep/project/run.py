@@ -13,7 +13,16 @@ from viewkeep.csv_input import CsvFile, read_declared
 from viewkeep.keeper import Keeper, RefreshError
 from viewkeep.lake import RefreshReport
 from viewkeep.project.model import ProjectError, ProjectTable, ProjectView
-from viewkeep.project.plan import CREATE, DROP, LAG, REGISTER, REPLACE, TABLE, ProjectPlan, Step
+from viewkeep.project.plan import (
+    CREATE,
+    DROP,
+    IN_PLACE,
+    REGISTER,
+    REPLACE,
+    TABLE,
+    ProjectPlan,
+    Step,
+)
 from viewkeep.query.tables import Table
 
 Say = Callable[[str], None]
@@ -60,8 +69,8 @@ def _run_steps(plan: ProjectPlan, keeper: Keeper, say: Say) -> Iterator[Step]:
         elif step.action == DROP:
             if step.name in keeper.views:
                 keeper.drop_view(step.name)
-        elif step.action == LAG:
-            keeper.set_lag(step.name, views[step.name].options.lag)
+        elif step.action in IN_PLACE:
+            _change_in_place(views[step.name], keeper)
         else:
             _make_view(views[step.name], keeper, replace=step.action == REPLACE)
         yield step
@@ -107,6 +116,11 @@ def read_csv_rows(path: Path, table: Table) -> list[Any]:
             return list(read_declared(file, table))
     finally:
         file.close()
+
+
+def _change_in_place(view: ProjectView, keeper: Keeper) -> None:
+    keeper.set_lag(view.name, view.options.lag)
+    keeper.set_text(view.name, view.sql)
 
 
 def _make_view(view: ProjectView, keeper: Keeper, replace: bool) -> None:

@@ -99,7 +99,8 @@ def lineage_events(catalog: Catalog, report: RefreshReport, uri: str) -> list[An
     problem = facets.error_message_run.ErrorMessageRunFacet(report.error, LANGUAGE)
     run = events.Run(str(new_id()), {"errorMessage": problem} if report.error else {})
     namespace = os.environ.get("OPENLINEAGE_NAMESPACE", "") or uri
-    job = events.Job(namespace, report.view, {"sql": facets.sql_job.SQLJobFacet(view.sql, "spark")})
+    text = facets.sql_job.SQLJobFacet(view.newest_sql, "spark")
+    job = events.Job(namespace, report.view, {"sql": text})
     last = events.RunState.FAIL if report.error else events.RunState.COMPLETE
     steps = ((events.RunState.START, end - timedelta(seconds=report.seconds)), (last, end))
     return [

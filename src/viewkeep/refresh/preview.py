@@ -74,7 +74,7 @@ def _preview_of_definition(
     before = _visible_columns(old.table) if old is not None else {}
     return ViewPreview(
         definition.name,
-        _change_of_view(plans, now, old, definition, view.query) if old and is_there else NEW,
+        change_of_view(plans, now, old, definition, view.query) if old and is_there else NEW,
         view.decision.strategy,
         view.decision.reason,
         definition.inputs,
@@ -83,9 +83,10 @@ def _preview_of_definition(
     )
 
 
-def _change_of_view(
+def change_of_view(
     plans: ViewPlans, now: Catalog, old: ViewDefinition, new: ViewDefinition, query: Query
 ) -> str:
+    """What a new definition, whose query is given, changes of a view that is there."""
     if any(getattr(old, each) != getattr(new, each) for each in COMPARED):
         return OPTIONS
     try:
@@ -94,7 +95,7 @@ def _change_of_view(
         return QUERY
     if query_key(before) != query_key(query):
         return QUERY
-    return SAME if old.sql == new.sql else TEXT
+    return SAME if old.newest_sql == new.sql else TEXT
 
 
 def query_key(query: Query) -> str:

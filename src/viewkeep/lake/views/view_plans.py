@@ -164,7 +164,7 @@ class ViewPlans:
             if not changed & set(view.inputs):
                 continue
             try:
-                new = self.define(catalog, view.name, view.sql, ViewOptions.of(view))
+                new = self.define(catalog, view.name, view.newest_sql, ViewOptions.of(view))
             except QueryError as error:
                 raise QueryError(
                     f'view "{view.name}" reads "{definition.name}", and would break: {error}'

@@ -19,7 +19,15 @@ if TYPE_CHECKING:  # they load what reads a lake
     from viewkeep.project.run import ProjectRun
 
 Json = dict[str, Any]
-_SIGNS = {"create": "+", "register": "+", "replace": "~", "set lag": "~", "drop": "-", "fails": "!"}
+_SIGNS = {
+    "create": "+",
+    "register": "+",
+    "replace": "~",
+    "set lag": "~",
+    "set text": "~",
+    "drop": "-",
+    "fails": "!",
+}
 _STYLES = {"+": GOOD, "~": FAIR, "-": BAD, "!": BAD, " ": "dim"}
 
 
