@@ -190,3 +190,21 @@ def test_what_only_spark_reads_is_answered_there(spark: SparkSession, tmp_path: 
     assert [row["pid"] for row in rows] == [3, 2, 1]
     with pytest.raises(vk.ViewkeepError, match="Spark"):
         vk.Keeper(tmp_path / "lake").query(sql)
+
+
+ENDLESS = "SELECT sum(x.i * y.i * z.i % 7) AS total FROM many x CROSS JOIN many y CROSS JOIN many z"
+
+
+@pytest.mark.parametrize("backend", ["duckdb", "spark"])
+def test_a_query_that_takes_too_long_is_ended(
+    tmp_path: Path, request: pytest.FixtureRequest, backend: str
+) -> None:
+    spark = request.getfixturevalue("spark") if backend == "spark" else None
+    keeper = vk.Keeper(tmp_path / "lake", spark)
+    keeper.create_table("many", {"i": "int"}, key=["i"], rows=[(i,) for i in range(20_000)])
+    with pytest.raises(vk.ViewkeepError, match=r"longer than 0\.5 s, its time limit, and was"):
+        keeper.query(ENDLESS, backend=backend, timeout=0.5)
+    counted = keeper.query("SELECT count(*) AS n FROM many", backend=backend, timeout=60)
+    assert counted.to_pylist() == [{"n": 20_000}], "the next one runs"
+    with pytest.raises(vk.ViewkeepError, match=r"timeout=0: expected a number of seconds above 0"):
+        keeper.query("SELECT 1 AS one", timeout=0)

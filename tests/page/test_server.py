@@ -23,13 +23,13 @@ OWN = {"X-Viewkeep": "1"}
 
 
 @contextmanager
-def served(keeper: vk.Keeper, token: str = "") -> Iterator[int]:
+def served(keeper: vk.Keeper, token: str = "", query_seconds: float | None = None) -> Iterator[int]:
     """The port of a page, in a thread of its own."""
     import uvicorn
 
     from viewkeep.page.server import make_app
 
-    app = make_app(keeper, "/data/shop", token)
+    app = make_app(keeper, "/data/shop", token, query_seconds=query_seconds)
     config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", lifespan="off")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -86,6 +86,16 @@ def test_documents_are_told_to_the_page(port: int) -> None:
     assert json.loads(answer)["analysis"]["status"] == "analyzed"
     response, answer = ask(port, "/api/query", "POST", {"sql": "SELECT did FROM dear"}, **OWN)
     assert len(json.loads(answer)["rows"]) == 2
+
+
+def test_a_query_of_the_playground_is_ended_when_its_time_is_over(keeper: vk.Keeper) -> None:
+    tables = ", ".join(f"parts p{i}" for i in range(30))
+    endless = f"SELECT sum({' * '.join(f'p{i}.price' for i in range(30))} % 7L) AS s FROM {tables}"
+    with served(keeper, query_seconds=0.5) as port:
+        response, answer = ask(port, "/api/query", "POST", {"sql": endless}, **OWN)
+        assert (response.status, "longer than 0.5 s" in answer) == (400, True), answer
+        response, _ = ask(port, "/api/query", "POST", {"sql": "SELECT 1 AS one"}, **OWN)
+        assert response.status == 200
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,14 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    query_limit: Annotated[
+        float,
+        typer.Option(
+            help="Seconds after which a query of the playground is ended; 0 for no limit.",
+            metavar="SECONDS",
+            min=0,
+        ),
+    ] = 60,
     show: Annotated[
         bool, typer.Option("--open", metavar="", help="Open the page in the browser.")
     ] = False,
@@ -77,7 +85,7 @@ def serve(
     with open_keeper(lake, "opening ...") as keeper, open_keeper(lake, "opening ...") as other:
         place = _place(lake)
         lake_document(keeper, place)  # what is read once is there when the first browser asks
-        app = make_app(keeper, place, key, playground=other)
+        app = make_app(keeper, place, key, playground=other, query_seconds=query_limit or None)
     run(app, host, port, started)
 
 

@@ -98,9 +98,9 @@ def explanation_document(keeper: LakeReader, text: str) -> Json:
     return {"analysis": _outcome_json(outcome), **_script(lambda: _script_of(keeper, text))}
 
 
-def answer_document(keeper: LakeReader, text: str) -> Json:
-    """The first rows of a query that a user wants to see."""
-    return _answer(keeper.query(text, MOST_ROWS + 1), MOST_ROWS)
+def answer_document(keeper: LakeReader, text: str, seconds: float | None = None) -> Json:
+    """The first rows of a query that a user wants to see; it is ended after so many `seconds`."""
+    return _answer(keeper.query(text, MOST_ROWS + 1, timeout=seconds), MOST_ROWS)
 
 
 def report_document(keeper: LakeReader, name: str, rows: bool = True) -> Json:

@@ -65,10 +65,11 @@ def make_app(
     token: str = "",
     hosts: Collection[str] = LOCAL,
     playground: LakeReader | None = None,
+    query_seconds: float | None = None,
 ) -> Starlette:
     """The page of a lake. `hosts` are the names that it answers to, all of them if it has a
     `token`, which browsers then have to bring. Queries that take long hold up nothing else if the
-    `playground` has a reader of its own."""
+    `playground` has a reader of its own, and are ended after `query_seconds`."""
     lock = Lock()
     typed, typed_lock = (playground, Lock()) if playground is not None else (keeper, lock)
 
@@ -111,7 +112,9 @@ def make_app(
         return await posted(request, explanation_document)
 
     async def answered(request: Request) -> Response:
-        return await posted(request, answer_document)
+        return await posted(
+            request, lambda reader, sql: answer_document(reader, sql, query_seconds)
+        )
 
     async def posted(request: Request, make: Callable[[LakeReader, str], Any]) -> Response:
         try:

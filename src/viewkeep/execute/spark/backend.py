@@ -84,8 +84,9 @@ class SparkBackend:
         self, place: str, query: Query, relations: Relations, order: str | None, most: int | None
     ) -> pa.Table:
         """The first rows of a query, or all of them, in the order of a column."""
-        with name_in_errors(place):
-            frame = _query_frame(self._query_session(query), query, relations)
+        spark = self._query_session(query)
+        with name_in_errors(place), cancellable(spark) as cancel, interruptible(cancel):
+            frame = _query_frame(spark, query, relations)
             fields = [field for field in query.schema if field.name != order]
             if order is not None:
                 names = [back_quote(field.name) for field in fields]
