@@ -82,11 +82,11 @@ class RefreshRound:
                 self.below[name] = self.tables(catalog.views[name])
 
     def _with_earlier(self, report: RefreshReport) -> RefreshReport:
-        """The report, or that of the round before which made the version."""
+        """The report, or that of the round before which has brought the view there; properties of
+        its table may have come after that."""
         if report.changed:
             self.earlier[report.view] = report
-        earlier = self.earlier.get(report.view, report)
-        return earlier if not report.error and earlier.version == report.version else report
+        return report if report.error else self.earlier.get(report.view, report)
 
     def inputs(self, definition: ViewDefinition) -> dict[str, int]:
         """The versions that a view is to read."""
