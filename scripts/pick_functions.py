@@ -1,4 +1,5 @@
-"""Names of functions picked at random: can a reader of docs/architecture.md tell their files?
+"""Names of functions picked at random: can a reader of the layout (docs/architecture.md and
+docs/files.md) tell their files?
 
 python scripts/pick_functions.py 7            ten names, those of methods with their class
 python scripts/pick_functions.py 7 --answers  the same with their files

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.make_files import PAGE, page
+
 PACKAGE = Path(__file__).parent.parent / "src" / "viewkeep"
 MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
 
@@ -159,15 +161,14 @@ def test_the_table_in_the_documentation_is_the_one_checked_here() -> None:
     assert {part: set(re.findall(r"\w+", imports)) for part, imports in rows} == MAY_IMPORT
 
 
-def test_the_files_that_the_documentation_names_are_in_their_folders() -> None:
-    page = (PACKAGE.parent.parent / "docs" / "architecture.md").read_text("utf-8")
-    section = page.partition("## Folder by folder")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| (`[^|]*) \| (`[^|]*) \|$", section, re.MULTILINE)
-    assert len(rows) > 10
-    for folders, files in rows:
-        inside = [m for m in MODULES if m.startswith(tuple(re.findall(r"`([\w/]+/)`", folders)))]
-        names = set(re.findall(r"`(\w+)`", files))
-        assert names - {Path(module).stem for module in inside} == set()
+def test_the_page_of_files_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run `make docs`, and read what changed"
+
+
+def test_every_file_says_what_it_holds() -> None:
+    lines = [each for each in page().splitlines() if each.startswith("- **")]
+    assert len(lines) == len([each for each in MODULES if not each.endswith("__init__.py")])
+    assert [each for each in lines if re.match(r"- \*\*`\w+\.py`\*\* [A-Z`]", each) is None] == []
 
 
 def test_the_table_of_imports_has_no_cycle_and_no_unknown_part() -> None:
