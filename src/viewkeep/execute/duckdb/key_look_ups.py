@@ -29,19 +29,23 @@ class KeyLookUps:
 
     def look_up(self, source: Source, names: Sequence[str], keys: pa.Table, most: int) -> pa.Table:
         """Columns of the rows of a relation that have one of some keys: at most so many."""
-        rows = (
-            self._open_relations.near(source, keys)
-            if self._open_relations.may_be_marked(source)
-            else None
-        )
-        placed = self._open_relations.placed(source) if isinstance(source, str) else None
-        if rows is None and placed is None:
+        rows = self._placed_rows(source, keys)
+        is_placed = rows is not None
+        if rows is None:
             self._open_relations.open([source])
             rows = self._open_relations.names[source]
-        matches = self._rows_with_keys(rows or placed or "", names, keys, most, rows is None)
-        if rows is None and matches.num_rows < most:
+        matches = self._rows_with_keys(rows, names, keys, most, is_placed)
+        if is_placed and isinstance(source, str) and matches.num_rows < most:
             self._open_relations.remember_places(source, keys, matches)
         return matches.select(list(names))
+
+    def _placed_rows(self, source: Source, keys: pa.Table) -> str | None:
+        """Stored rows that may have one of the keys, with their places, which those who change kept
+        relations ask for."""
+        near = None
+        if self._open_relations.may_be_marked(source):
+            near = self._open_relations.near(source, keys)
+        return near or (self._open_relations.placed(source) if isinstance(source, str) else None)
 
     def _rows_with_keys(
         self, rows: str, names: Sequence[str], keys: pa.Table, most: int, placed: bool

@@ -17,7 +17,7 @@ from viewkeep.query.tables import COPY
 from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import arrow_schema, has_bounds
 from viewkeep.tables.files.key_match import may_hold
-from viewkeep.tables.files.look_up import count_near, look_up
+from viewkeep.tables.files.look_up import count_near, look_up_places
 from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.files.recent_places import RECENT_PLACES
 from viewkeep.tables.files.scans import FILE, ROW
@@ -97,8 +97,8 @@ class OpenRelations:
         return isinstance(rows, StoredRows) and rows.snapshot.has_vectors
 
     def near(self, source: Source, keys: pa.Table) -> str | None:
-        """Stored rows that may have one of the keys, read by their row groups; None where DuckDB
-        had better read all of them."""
+        """Stored rows that may have one of the keys, read by their row groups, with their places;
+        None where DuckDB had better read all of them."""
         rows = self._relations[source]
         assert isinstance(rows, StoredRows)
         fields = {field.name: field for field in rows.snapshot.fields}
@@ -106,15 +106,18 @@ class OpenRelations:
         if not all(has_bounds(field.type) for field in own):
             return None
         stored = keys.rename_columns([field.name for field in own]).cast(_nullable_schema(own))
-        files = [each for each in rows.files if may_hold(each, stored)]
-        folder = ParquetFolder(rows.table)
+        ordered = typical_first(rows.files)
+        near_files = [number for number, each in enumerate(ordered) if may_hold(each, stored)]
+        files, folder = [ordered[number] for number in near_files], ParquetFolder(rows.table)
         if count_near(folder, files, stored) > NEAR_SHARE * sum(f.rows for f in rows.files):
             return None
-        file_rows = look_up(folder, files, rows.snapshot.fields, [stored])
-        columns = ", ".join(
-            _renamed_column_sql(fields[old], new) for new, old in rows.names.items()
+        matches = look_up_places(folder, files, rows.snapshot.fields, [stored])
+        numbers = np.array(near_files, np.int64)[matches[FILE].to_numpy()]
+        matches = matches.set_column(
+            matches.column_names.index(FILE), FILE, pa.array(numbers, pa.int64())
         )
-        return f"(SELECT {columns} FROM {self.registered(file_rows)})"
+        places = f"{quote_name(FILE)}, {quote_name(ROW)}"
+        return f"(SELECT {_stored_columns_sql(rows)}, {places} FROM {self.registered(matches)})"
 
     def placed(self, source: Source) -> str | None:
         """Stored rows with their places, `FILE` and `ROW`; None where DuckDB does not tell them."""
@@ -124,14 +127,10 @@ class OpenRelations:
         text = self._numbered_live_rows(_in_typical_order(rows))
         if text is None:
             return None
-        fields = {field.name: field for field in rows.snapshot.fields}
-        columns = ", ".join(
-            _renamed_column_sql(fields[old], new) for new, old in rows.names.items()
-        )
-        return f"(SELECT {columns}, {FILE_PLACE}, {ROW_PLACE} FROM {text})"
+        return f"(SELECT {_stored_columns_sql(rows)}, {FILE_PLACE}, {ROW_PLACE} FROM {text})"
 
     def remember_places(self, source: Source, keys: pa.Table, matches: pa.Table) -> None:
-        """Remember where the rows are that have one of the keys."""
+        """Remember where the rows are that have one of the keys, as `near` or `placed` tells."""
         rows = self._relations[source]
         assert isinstance(rows, StoredRows)
         stored = [rows.names[name] for name in keys.column_names]
@@ -148,10 +147,7 @@ class OpenRelations:
         return quote_name(name)
 
     def _stored_rows_text(self, rows: StoredRows) -> str:
-        fields = {field.name: field for field in rows.snapshot.fields}
-        columns = ", ".join(
-            _renamed_column_sql(fields[old], new) for new, old in rows.names.items()
-        )
+        columns = _stored_columns_sql(rows)
         whole = [each for each in rows.files if each.vector is None]
         marked = [each for each in rows.files if each.vector is not None]
         if not marked:
@@ -274,6 +270,12 @@ def _nullable_schema(fields: Iterable[Field]) -> pa.Schema:
 
 def _paths_have_wildcards(places: list[str]) -> bool:
     return any(set("*?[]{}") & set(place) for place in places)
+
+
+def _stored_columns_sql(rows: StoredRows) -> str:
+    """The columns of stored rows under the names of the relation."""
+    fields = {field.name: field for field in rows.snapshot.fields}
+    return ", ".join(_renamed_column_sql(fields[old], new) for new, old in rows.names.items())
 
 
 def _renamed_column_sql(field: Field, name: str) -> str:

@@ -132,10 +132,9 @@ class DuckdbRun:
         diff = self._prepared.names.stored(apply.diff)
         ids = ", ".join(map(quote_name, schema.ids))
         values = ", ".join(map(quote_name, (*schema.ids, *map(post, schema.changed))))
-        rows, same = self._target_and_condition(
+        rows, same, is_placed = self._target_and_condition(
             target, schema.ids, self._sources.get(apply), f"(SELECT {ids or '1'} FROM {diff})"
         )
-        placed = self._placed_rows(target.name, rows)
         old_names = [f"target.{quote_name(each.name)}" for each in fields]
         types = {each.name: each.type for each in fields}
         new_values = [
@@ -149,13 +148,13 @@ class DuckdbRun:
         found = arrow_rows(
             self._connection,
             f"SELECT {', '.join([*old_names, *news])}, {differs} AS {quote_name(_DIFFERS)}"
-            f"{'' if placed is None else _PLACES} FROM {placed or rows} AS target "
+            f"{_PLACES if is_placed else ''} FROM {rows} AS target "
             f"JOIN (SELECT DISTINCT {values} FROM {diff}) AS keys ON {same}",
         )
         keys = found.select(list(target.ids))
         if KeyIndex(keys).repeated is not None:
             raise RunError(f"{apply}: two rows of the diff set the same row differently")
-        if placed is not None:
+        if is_placed:
             self._relations.remember_places(target.name, keys, found)
         found = found.filter(found[_DIFFERS])
         places = {name: len(fields) + place for place, name in enumerate(schema.changed)}
@@ -197,26 +196,24 @@ class DuckdbRun:
         """Rows that have one of some keys."""
         names = ", ".join(f"target.{quote_name(name)}" for name in target.definition.names)
         key_rows = f"({' UNION '.join(keys)})"
-        rows, same = self._target_and_condition(target, ids, source, key_rows)
+        rows, same, _ = self._target_and_condition(target, ids, source, key_rows)
         return f"SELECT {names} FROM {rows} AS target SEMI JOIN {key_rows} AS keys ON {same}"
 
     def _target_and_condition(
         self, target: Materialized, ids: tuple[str, ...], source: str | None, key_rows: str
-    ) -> tuple[str, str]:
-        """A relation with all rows that have one of some keys, and the condition that a row has
-        one; scans filter by =, which will do if no key is NULL."""
+    ) -> tuple[str, str, bool]:
+        """A relation with all rows that have one of some keys, the condition that a row has one,
+        and whether it tells their places; scans filter by =, which will do if no key is NULL."""
         schema = target.definition.schema
         nullable = [each for each in ids if find_field(each, schema).nullable]
         nulls = " OR ".join(f"{quote_name(each)} IS NULL" for each in nullable)
         null_safe = bool(nulls) and self._query_has_rows(f"SELECT 1 FROM {key_rows} WHERE {nulls}")
         same = _equal_ids_sql(ids, ids, "keys", null_safe)
-        if source is None:
-            rows = self._near_rows_text(target.name, ids, key_rows) or self._stored_relation_of_run(
-                target.name
-            )
-        else:
-            rows = self._prepared.names.stored(source)
-        return rows, same
+        if source is not None:
+            return self._prepared.names.stored(source), same, False
+        placed = self._near_rows_text(target.name, ids, key_rows)
+        placed = placed or self._relations.placed(target.name)
+        return placed or self._stored_relation_of_run(target.name), same, placed is not None
 
     def _near_rows_text(self, name: str, ids: tuple[str, ...], key_rows: str) -> str | None:
         """Rows that may have one of the keys, where few keys are looked up in many row groups."""
@@ -224,11 +221,6 @@ class DuckdbRun:
             return None
         keys = arrow_rows(self._connection, f"FROM {key_rows} LIMIT {NEAR_KEYS + 1}")
         return self._relations.near(name, keys) if keys.num_rows <= NEAR_KEYS else None
-
-    def _placed_rows(self, name: str, rows: str) -> str | None:
-        """The rows of a stored relation with their places, which who writes them asks for; None
-        where others are read, or their places are not told."""
-        return self._relations.placed(name) if rows == self._relations.names[name] else None
 
     def _stored_relation_of_run(self, name: str) -> str:
         self._relations.open([name])

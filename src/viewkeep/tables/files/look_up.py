@@ -15,12 +15,14 @@ from viewkeep.tables.arrow_rows import arrow_schema
 from viewkeep.tables.files.key_index import KeyIndex, Places
 from viewkeep.tables.files.key_match import near_rows
 from viewkeep.tables.files.parquet import ParquetFolder
+from viewkeep.tables.files.scans import FILE, ROW
 from viewkeep.tables.files.stored_columns import conform, file_names
 from viewkeep.tables.log.delta import DataFile
 from viewkeep.tables.log.roaring import RowNumbers
 
 T = TypeVar("T")
 U = TypeVar("U")
+_NO_ROWS = np.zeros(0, np.int64)
 
 
 def look_up(
@@ -30,19 +32,33 @@ def look_up(
     keys: Sequence[pa.Table],
 ) -> pa.Table:
     """Rows that may have a key of one of the tables of keys; several files at a time."""
+    return look_up_places(folder, files, fields, keys).drop_columns([FILE, ROW])
+
+
+def look_up_places(
+    folder: ParquetFolder,
+    files: Sequence[DataFile],
+    fields: Sequence[Field],
+    keys: Sequence[pa.Table],
+) -> pa.Table:
+    """The same with the places of the rows: the number of the file, `FILE`, and `ROW` in it."""
     schema = arrow_schema(fields)
-    parts = parallel(lambda each: _rows_near_keys(folder, each, schema, keys), files)
-    return pa.concat_tables([schema.empty_table(), *parts])
+    parts = parallel(lambda file: _rows_near_keys(folder, *file, schema, keys), [*enumerate(files)])
+    return pa.concat_tables([_with_places(schema.empty_table(), 0, _NO_ROWS), *parts])
 
 
 def _rows_near_keys(
-    folder: ParquetFolder, each: DataFile, schema: pa.Schema, keys: Sequence[pa.Table]
+    folder: ParquetFolder,
+    number: int,
+    each: DataFile,
+    schema: pa.Schema,
+    keys: Sequence[pa.Table],
 ) -> pa.Table:
     """The rows of a file that may have a key: key columns are read first, other columns only if
     rows match."""
     columns = list(dict.fromkeys(name for some in keys for name in some.column_names))
     typed = pa.schema([schema.field(name) for name in columns])
-    parts = []
+    parts = [_with_places(schema.empty_table(), number, _NO_ROWS)]
     with folder.opened(each) as (file, bounds):
         names = file_names(each, file.schema_arrow)
         file_columns = [names[name] for name in columns if name in names]
@@ -54,8 +70,13 @@ def _rows_near_keys(
                 near = pc.and_(near, folder.live_rows(each, bounds.places(groups)))
             if pc.any(near, min_count=0).as_py():
                 rest = conform(file.read_row_groups(groups, own), schema, each)
-                parts.append(rest.filter(near))
-    return pa.concat_tables([schema.empty_table(), *parts])
+                parts.append(_with_places(rest, number, bounds.places(groups)).filter(near))
+    return pa.concat_tables(parts)
+
+
+def _with_places(rows: pa.Table, number: int, places: RowNumbers) -> pa.Table:
+    files = pa.array(np.full(len(places), number, np.int64))
+    return rows.append_column(FILE, files).append_column(ROW, pa.array(places))
 
 
 def _as_stored(keys: pa.Table, names: Mapping[str, str]) -> pa.Table:
@@ -94,7 +115,7 @@ def find_places_of_keys(
 def _row_numbers_of_keys(
     folder: ParquetFolder, each: DataFile, schema: pa.Schema, keys: KeyIndex
 ) -> tuple[RowNumbers, Places]:
-    row_numbers, key_places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    row_numbers, key_places = [_NO_ROWS], [_NO_ROWS]
     with folder.opened(each) as (file, bounds):
         names = file_names(each, file.schema_arrow)
         own = [names[name] for name in schema.names if name in names]
