@@ -3,7 +3,9 @@
 Every part is in `fanout` devices, spread over all of them; a share of the devices are phones.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import duckdb
 
@@ -13,6 +15,17 @@ from viewkeep.query.tables import Table
 from viewkeep.sql import parse_view
 
 Connection = duckdb.DuckDBPyConnection
+
+
+class Data(Protocol):
+    """Tables that can be made in a connection."""
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The declarations."""
+
+    def load(self, connection: Connection) -> None:
+        """Create and fill the tables."""
 
 
 @dataclass(frozen=True)
@@ -82,34 +95,23 @@ class Devices:
 
 @dataclass(frozen=True)
 class Changes:
-    """One kind of change of one table: the diff's name, and how it comes about."""
+    """One kind of change of one table: its diff as a query, and how the diff changes the table."""
 
     title: str
     table: str
     kind: str
     diff: str
+    rows: Callable[[Any, int, int], str]
+    """From the data, the number of changes and a seed."""
+    statement: str
     columns: frozenset[str] = frozenset()
 
-    def make(self, connection: Connection, data: Devices, size: int, seed: int = 0) -> None:
+    def make(self, connection: Connection, data: Data, size: int, seed: int = 0) -> None:
         """Draw the diff, keep the table as it was in `<table>@pre`, and change the table."""
         run = connection.execute
-        rows = {"update": _updates, "insert": _inserts, "delete": _deletes}[self.kind]
-        run(f"CREATE OR REPLACE TABLE {quote_name(self.diff)} AS {rows(data, size, seed)}")
+        run(f"CREATE OR REPLACE TABLE {quote_name(self.diff)} AS {self.rows(data, size, seed)}")
         run(f"CREATE OR REPLACE TABLE {quote_name(f'{self.table}@pre')} AS FROM {self.table}")
-        run(
-            {
-                "update": f'UPDATE parts SET price = d."price#post" FROM {quote_name(self.diff)} '
-                "AS d WHERE parts.pid = d.pid",
-                "insert": f"INSERT INTO devices_parts FROM {quote_name(self.diff)}",
-                "delete": f"DELETE FROM devices_parts AS t USING {quote_name(self.diff)} AS d "
-                "WHERE t.did = d.did AND t.pid = d.pid",
-            }[self.kind]
-        )
-
-
-PRICES = Changes("price updates", "parts", "update", "du(parts)", frozenset({"price"}))
-INSERTS = Changes("inserts", "devices_parts", "insert", "d+(devices_parts)")
-DELETES = Changes("deletes", "devices_parts", "delete", "d-(devices_parts)")
+        run(self.statement)
 
 
 def _updates(data: Devices, size: int, seed: int) -> str:
@@ -131,3 +133,31 @@ def _inserts(data: Devices, size: int, seed: int) -> str:
         "WHERE NOT EXISTS (FROM devices_parts AS dp WHERE dp.did = new.did AND dp.pid = new.pid) "
         f"GROUP BY ALL ORDER BY pid, did LIMIT {size}"
     )
+
+
+PRICES = Changes(
+    "price updates",
+    "parts",
+    "update",
+    "du(parts)",
+    _updates,
+    'UPDATE parts SET price = d."price#post" FROM "du(parts)" AS d WHERE parts.pid = d.pid',
+    frozenset({"price"}),
+)
+INSERTS = Changes(
+    "inserts",
+    "devices_parts",
+    "insert",
+    "d+(devices_parts)",
+    _inserts,
+    'INSERT INTO devices_parts FROM "d+(devices_parts)"',
+)
+DELETES = Changes(
+    "deletes",
+    "devices_parts",
+    "delete",
+    "d-(devices_parts)",
+    _deletes,
+    'DELETE FROM devices_parts AS t USING "d-(devices_parts)" AS d '
+    "WHERE t.did = d.did AND t.pid = d.pid",
+)

@@ -9,7 +9,7 @@ own copy of the view, and all copies are compared after every step.
 """
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import mean, median
 from time import perf_counter
@@ -18,7 +18,8 @@ import duckdb
 from rich.console import Console
 from rich.table import Table
 
-from bench._devices import DELETES, INSERTS, PRICES, Changes, Connection, Devices
+from bench._accesses import accesses_of
+from bench._devices import DELETES, INSERTS, PRICES, Changes, Connection, Data, Devices
 from viewkeep.diffs.generate import generate
 from viewkeep.diffs.recursive import generate_recursive
 from viewkeep.diffs.script import Script
@@ -50,11 +51,15 @@ STRATEGIES: dict[str, Generate] = {
 
 @dataclass(frozen=True)
 class Cost:
-    """One refresh: seconds, those of them that go into SQL text, and accesses."""
+    """One refresh: seconds, those of them that go into SQL text, and accesses.
+
+    `in_one_step` are accesses as the paper counts them (`_accesses`).
+    """
 
     seconds: float
     text: float
     accesses: int
+    in_one_step: int = 0
 
     @property
     def in_engine(self) -> float:
@@ -64,11 +69,12 @@ class Cost:
 
 @dataclass(frozen=True)
 class Kept:
-    """One view by one strategy, under names of its own."""
+    """One view by one strategy, under names of its own, and the changes that may come."""
 
     strategy: str
     title: str
     view: Node
+    kinds: tuple[Changes, ...] = KINDS
 
     def script(self, changes: Changes) -> Script:
         """The script of this strategy."""
@@ -77,7 +83,7 @@ class Kept:
     def sources(self, script: Script) -> dict[tuple[str, str] | str, str]:
         """Where its relations are."""
         own = {each.name: self.relation(each.name) for each in script.materialized}
-        return {**own, **{(c.table, "pre"): quote_name(f"{c.table}@pre") for c in KINDS}}
+        return {**own, **{(c.table, "pre"): quote_name(f"{c.table}@pre") for c in self.kinds}}
 
     def relation(self, name: str) -> str:
         """The table of a cache, or of the view."""
@@ -85,7 +91,7 @@ class Kept:
 
     def create(self, connection: Connection) -> float:
         """Fill the view and all caches; the seconds."""
-        script = self.script(PRICES)
+        script = self.script(self.kinds[0])
         start = perf_counter()
         create(connection, script, self.sources(script))
         return perf_counter() - start
@@ -96,11 +102,12 @@ class Kept:
         text = _text_seconds(script)
         report = run_in_connection(connection, script, self.sources(script), count_accesses=True)
         seconds = text + sum(each.seconds for each in report.statements)
-        return Cost(seconds, text, report.accesses or 0)
+        counted = accesses_of(script, report)
+        return Cost(seconds, text, report.accesses or 0, counted.in_one_step)
 
     def rows(self, connection: Connection) -> dict[str, int]:
         """How many rows are kept, relation by relation."""
-        script = self.script(PRICES)
+        script = self.script(self.kinds[0])
         return {
             each.name: _number(connection, f"SELECT count(*) FROM {self.relation(each.name)}")
             for each in script.materialized
@@ -115,11 +122,11 @@ def _text_seconds(script: Script) -> float:
 
 
 def _number(connection: Connection, text: str) -> int:
-    row = connection.execute(text).fetchone()
-    return int(row[0]) if row else 0
+    [(number,)] = connection.execute(text).fetchall()
+    return int(number)
 
 
-def recompute(connection: Connection, data: Devices, title: str, view: Node) -> Cost:
+def recompute(connection: Connection, data: Data, title: str, view: Node) -> Cost:
     """The view from scratch: every table is read as a whole, and every row written."""
     start = perf_counter()
     text = statements.query(view, lambda leaf: quote_name(leaf.name))
@@ -143,7 +150,7 @@ def check(connection: Connection, kept: Kept) -> None:
     sums = [
         connection.execute(
             f"SELECT count(*), sum(hash({names})::HUGEINT) FROM {relation}"
-        ).fetchone()
+        ).fetchall()
         for relation in pairs
     ]
     if sums[0] != sums[1]:
@@ -151,11 +158,16 @@ def check(connection: Connection, kept: Kept) -> None:
 
 
 def measure(
-    connection: Connection, data: Devices, keeps: list[Kept], size: int, rounds: int
+    connection: Connection,
+    data: Data,
+    keeps: list[Kept],
+    size: int,
+    rounds: int,
+    kinds: Sequence[Changes] = KINDS,
 ) -> Iterator[tuple[Changes, str, dict[str, Cost]]]:
     """For each kind of change and each view: what every strategy takes."""
     views = {kept.title: kept.view for kept in keeps}
-    for changes in KINDS:
+    for changes in kinds:
         found: dict[str, dict[str, list[Cost]]] = {title: {} for title in views}
         for number in range(rounds):
             changes.make(connection, data, size, seed=number + 1)
@@ -172,9 +184,11 @@ def measure(
 
 def typical(costs: list[Cost]) -> Cost:
     """The median of seconds; accesses hardly vary, and are averaged."""
-    accesses = round(mean(cost.accesses for cost in costs))
+    accesses, in_one_step = (
+        round(mean(getattr(cost, name) for cost in costs)) for name in ("accesses", "in_one_step")
+    )
     text = median(cost.text for cost in costs)
-    return Cost(median(cost.seconds for cost in costs), text, accesses)
+    return Cost(median(cost.seconds for cost in costs), text, accesses, in_one_step)
 
 
 # --- what is shown --------------------------------------------------------------------------------

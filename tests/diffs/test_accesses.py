@@ -1,31 +1,18 @@
-"""Accesses on the devices and parts of the paper, against its formulas (id_based_ivm, section 6,
-tables 2 and 3). With d price updates, the model says
+"""Accesses on the devices and parts of the paper, against its formulas (bench/_accesses.py).
 
-    V    tuple-based  d (a + 2 p)         ID-based  d (1 + p)
-    V'   tuple-based  d (a + 2 p g)       ID-based  d (1 + p + 2 p g)
-
-p   rows of V per updated part
-g   groups per row of V among them
-a   accesses per updated part that the tuple-based script computes its diff of V with
-
-The model takes an update and the reading of what it changes for one step (UPDATE RETURNING). A
-script reads kept rows in its computations and finds them again when it applies a diff; the tests
-see to it that both cost the same, and count them once.
+The model takes an update and the reading of what it changes for one step; the tests see to it
+that both cost the same, and count them once.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import duckdb
 import pytest
 
+from bench._accesses import Accesses, accesses_of, model_factors
 from bench._devices import PRICES, Connection, Devices
 from viewkeep.diffs.generate import generate
-from viewkeep.diffs.script import Compute, Script
 from viewkeep.execute.duckdb.run_in_connection import create, run_in_connection
-from viewkeep.execute.report import RunReport
-from viewkeep.query.algebra import Stored
-from viewkeep.query.traversal import walk
 
 SMALL = Devices(parts=1000, devices=1000, fanout=10)
 CASES = {
@@ -45,40 +32,7 @@ def connection() -> Iterator[Connection]:
         yield connection
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Accesses of one refresh: computations from tables and diffs, those that read what is kept,
-    and the changes of what is kept."""
-
-    from_tables: int
-    from_kept: int
-    applied: int
-
-    @property
-    def in_one_step(self) -> int:
-        """What is read of kept relations and then changed costs once."""
-        return self.from_tables + self.applied
-
-
-def measured(script: Script, report: RunReport) -> Measured:
-    kept = {each.name for each in script.materialized}
-    readers = {
-        each.name
-        for each in script.statements
-        if isinstance(each, Compute)
-        for leaf in walk(each.query)
-        if isinstance(leaf, Stored) and leaf.name in kept
-    }
-    costs = {each.name: each.accesses or 0 for each in report.statements}
-    computed = [each.name for each in script.computes()]
-    return Measured(
-        sum(costs[name] for name in computed if name not in readers),
-        sum(costs[name] for name in readers),
-        sum(cost for name, cost in costs.items() if name not in computed),
-    )
-
-
-def refreshed(connection: Connection, data: Devices, grouped: bool, size: int) -> list[Measured]:
+def refreshed(connection: Connection, data: Devices, grouped: bool, size: int) -> list[Accesses]:
     """The accesses of the ID-based script and of the tuple-based one for the same updates."""
     data.load(connection)
     view = data.view(grouped)
@@ -93,26 +47,16 @@ def refreshed(connection: Connection, data: Devices, grouped: bool, size: int) -
         create(connection, script, names)
     PRICES.make(connection, data, size)
     return [
-        measured(script, run_in_connection(connection, script, names, count_accesses=True))
+        accesses_of(script, run_in_connection(connection, script, names, count_accesses=True))
         for script, names in zip(scripts, sources, strict=True)
     ]
-
-
-def factors(connection: Connection, data: Devices, size: int) -> tuple[float, float]:
-    """p and g, from the tables."""
-    phones = " AND category = 'phone'" if data.selection else ""
-    rows = "SELECT count(*), count(DISTINCT did) FROM devices_parts JOIN devices USING (did) "
-    where = f'WHERE pid IN (SELECT pid FROM "du(parts)"){phones}'
-    found = connection.execute(rows + where).fetchone()
-    assert found is not None
-    return found[0] / size, found[1] / found[0]
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_price_updates_of_the_join(connection: Connection, case: str) -> None:
     data, size = CASES[case]
     by_ids, by_tuples = refreshed(connection, data, False, size)
-    p, _ = factors(connection, data, size)
+    p, _ = model_factors(connection, data, size)
     a = by_tuples.from_tables / size
     assert by_ids.in_one_step == pytest.approx(size * (1 + p), rel=0.01)
     ratio = by_tuples.in_one_step / by_ids.in_one_step
@@ -124,7 +68,7 @@ def test_price_updates_of_the_join(connection: Connection, case: str) -> None:
 def test_price_updates_of_the_sum(connection: Connection, case: str) -> None:
     data, size = CASES[case]
     by_ids, by_tuples = refreshed(connection, data, True, size)
-    p, g = factors(connection, data, size)
+    p, g = model_factors(connection, data, size)
     a = by_tuples.from_tables / size
     assert by_ids.in_one_step == pytest.approx(size * (1 + p + 2 * p * g), rel=0.01)
     ratio = by_tuples.in_one_step / by_ids.in_one_step
