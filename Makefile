@@ -12,8 +12,8 @@ PIP_PROGRESS := \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock demo test test-all test-matrix check bench bench-idivm bench-keeper bench-strategies bench-choices bench-tpch \
-	bench-engine bench-live bench-soak bounds coverage papers plots docs site
+.PHONY: help setup lock demo test test-all test-matrix test-wheel dist build-tool check bench bench-idivm bench-keeper bench-strategies \
+	bench-choices bench-tpch bench-engine bench-live bench-soak bounds coverage papers plots docs site site-version
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,16 @@ test-all: check ## Run check, then all tests with many more random cases
 
 test-matrix: $(INSTALLED) ## Run the core of the lake's tests with every version of Spark, classic and Connect
 	@$(PYTHON) scripts/test_matrix.py --docs
+
+test-wheel: $(INSTALLED) build-tool ## Build the wheel and try it in a new environment for each extra (EXTRAS="core lake", NEWEST=1)
+	@$(PYTHON) scripts/test_wheel.py $(if $(NEWEST),--newest) $(EXTRAS)
+
+dist: $(INSTALLED) build-tool ## Build the source distribution and the wheel, in dist/
+	@rm -rf dist
+	@$(PYTHON) -m build --outdir dist .
+
+build-tool: $(INSTALLED)
+	@$(PYTHON) -m build --version >/dev/null 2>&1 || $(PYTHON) -m pip install --quiet build
 
 bench: $(INSTALLED) ## Run every benchmark in bench/
 	@for script in bench/[!_]*.py; do \
@@ -95,6 +105,13 @@ docs: $(INSTALLED) ## Make the generated pages of docs/ again
 site: $(INSTALLED) ## Build the documentation as a site, in site/
 	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
 	@echo "site/index.html is there; $(PYTHON) -m mkdocs serve shows it"
+
+site-version: $(INSTALLED) ## Put the site of this version beside those of others, in the local branch gh-pages
+	@test -x $(VENV)/bin/mike || $(PYTHON) -m pip install --quiet mike
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mike deploy --update-aliases \
+		"$$($(PYTHON) -c 'import viewkeep; print(".".join(viewkeep.__version__.split(".")[:2]))')" latest
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mike set-default latest
+	@echo "the branch gh-pages has it; git push origin gh-pages publishes it"
 
 lock: $(INSTALLED) ## Resolve pyproject.toml into requirements.lock, keeping versions that still fit
 	@$(PYTHON) -m uv --version >/dev/null 2>&1 || $(PYTHON) -m pip install --quiet uv

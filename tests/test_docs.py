@@ -12,7 +12,8 @@ from docs.make_examples import LIVE_PAGES, PAGES, ROOT, refreshed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-README = ROOT / "README.md"
+README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
+WORKFLOW = ROOT / ".github" / "workflows" / "ci.yml"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -57,16 +58,36 @@ def test_files_of_a_page_are_there_for_its_commands() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    pages = [README, *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")]
+    pages = [README, CONTRIBUTING, *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")]
     for page in pages:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_every_task_the_readme_names_exists() -> None:
+@pytest.mark.parametrize("page", [README, CONTRIBUTING, WORKFLOW], ids=lambda page: page.name)
+def test_every_task_that_is_named_exists(page: Path) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for task in re.findall(r"`?make (\w+)", README.read_text(encoding="utf-8")):
-        assert re.search(rf"^{task}:.*##", makefile, re.MULTILINE), task
+    named = r"(?:`|^|run: )make ([a-z-]*[a-z])\b"
+    tasks = re.findall(named, page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert tasks
+    for task in tasks:
+        assert task == "bench" or re.search(rf"^{task}:.*##", makefile, re.MULTILINE), task
+
+
+def test_every_file_that_newcomers_are_told_of_exists() -> None:
+    text = CONTRIBUTING.read_text(encoding="utf-8")
+    files = re.findall(r"`([\w/.]+(?:/|\.(?:py|md|toml)))`", text)
+    assert len(files) > 20
+    for file in files:
+        places = [ROOT / file, ROOT / "src" / "viewkeep" / file, ROOT / "tests" / "diffs" / file]
+        assert any(each.exists() for each in places), file
+
+
+def test_the_workflow_of_the_forge_is_yaml_with_jobs() -> None:
+    yaml = pytest.importorskip("yaml")
+    jobs = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"]
+    assert {"test", "site", "wheel", "matrix"} == set(jobs)
+    assert all(step.keys() & {"uses", "run"} for job in jobs.values() for step in job["steps"])
 
 
 def test_the_readme_counts_tpch_as_its_page_does() -> None:
