@@ -45,11 +45,11 @@ class Sizes:
 
 USUAL = Sizes(
     "the usual sizes",
-    idivm=IdivmSizes(100_000, 3, SocialMedia(users=10_000, friends=50)),
+    idivm=IdivmSizes(100_000, 2, SocialMedia(users=10_000, friends=50)),
     triangles=TriangleSizes(
         (0.0, 0.25, 0.5, 0.75, 1.0),
         (1000, 4000, 16000),
-        (4000, 8000, 16000, 32000, 64000),
+        (4000, 8000, 16000, 32000),
         (512, 2048, 8192),
         (1024, 4096, 16384),
     ),
@@ -79,7 +79,7 @@ FULL = Sizes(
     spark_parts=5_000_000,
 )
 TINY = Sizes(
-    "sizes of a test",
+    "sizes of a test, at which exponents and seconds mean little",
     idivm=IdivmSizes(500, 1, SocialMedia(100, 5, 10, 5, 10), 20, 500, 1),
     triangles=TriangleSizes((0.0, 0.5), (60, 240), (200, 400), (64, 256), (64, 256)),
     lecture=(60, 120),
