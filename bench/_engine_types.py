@@ -4,6 +4,7 @@ Rows come as Arrow batches, half of them new, half deleted again. Beside the com
 the same by Python dicts, and DuckDB and Polars, which compute the result once.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -31,6 +32,8 @@ class TypedLoad:
     batches: list[tuple[pa.Table, np.ndarray]]
     step: Callable[[dict[Any, Any], tuple[Any, ...], int], None]
     """What Python does for one row in a dict of groups."""
+    target: float = 2e6
+    """Rows per second that the compiled engine is to reach."""
 
     @property
     def updates(self) -> int:
@@ -39,7 +42,7 @@ class TypedLoad:
 
 
 def typed_loads(rows: int, updates: int) -> Iterator[TypedLoad]:
-    """Sums of decimals, of floats, and of an expression of decimals."""
+    """Sums of decimals, of floats, and of an expression of decimals; extremes of decimals."""
     random = np.random.default_rng(7)
     groups = random.integers(0, max(rows // 100, 1), rows)
     cents, rates = random.integers(1, 10**6, rows), random.integers(0, 10, rows)
@@ -59,6 +62,15 @@ def typed_loads(rows: int, updates: int) -> Iterator[TypedLoad]:
         _step_of_product,
         "select g, sum(x * (1 - y)), avg(x), count(*) from R group by g",
     )
+    yield _load(
+        "T, min and max of decimals",
+        "Q(g; min(x), max(x)) = R(g, x)",
+        one,
+        updates,
+        _step_of_extremes,
+        "select g, min(x), max(x) from R group by g",
+        1e6,
+    )
 
 
 def _load(
@@ -68,6 +80,7 @@ def _load(
     updates: int,
     step: Callable[[dict[Any, Any], tuple[Any, ...], int], None],
     sql: str = "select g, sum(x), count(*) from R group by g",
+    target: float = 2e6,
 ) -> TypedLoad:
     random = np.random.default_rng(8)
     half = BATCH // 2
@@ -78,7 +91,7 @@ def _load(
         shifted = random.permutation(places)
         coming = table.take(shifted).set_column(0, "g", table.column("g").take(places))
         batches.append((pa.concat_tables([coming, table.take(places)]).combine_chunks(), signs))
-    return TypedLoad(name, query, sql, table, batches, step)
+    return TypedLoad(name, query, sql, table, batches, step, target)
 
 
 def decimals(cents: np.ndarray) -> pa.Array:
@@ -282,6 +295,18 @@ def _step_of_sum(groups: dict[Any, Any], row: tuple[Any, ...], count: int) -> No
     entry[1] += count
     if not entry[1]:
         del groups[group]
+
+
+def _step_of_extremes(groups: dict[Any, Any], row: tuple[Any, ...], count: int) -> None:
+    """A sorted list for each group: the extremes are its ends."""
+    group, value = row
+    values = groups.setdefault(group, [])
+    if count > 0:
+        insort(values, value)
+        return
+    place = bisect_left(values, value)
+    if place < len(values) and values[place] == value:
+        del values[place]
 
 
 def _step_of_product(groups: dict[Any, Any], row: tuple[Any, ...], count: int) -> None:

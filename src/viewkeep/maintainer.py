@@ -412,6 +412,8 @@ def engine_obstacle(query: ConjunctiveQuery) -> str:
     """Why the compiled engine cannot run a query; nothing if it can.
 
     >>> engine_obstacle(parse("Q(a; min(b)) = R(a, b)"))
-    'the ordered multisets are not numbers of 64 bits'
+    ''
+    >>> engine_obstacle(parse("Q(a; min(-b)) = R(a, b)"))
+    'min(-b) is of an expression, which machine code does not keep in order'
     """
-    return payload_obstacle(plan_payload(query))
+    return payload_obstacle(plan_payload(query), query)

@@ -28,10 +28,10 @@ class Inspection:
         """How the query is maintained: its strategy, the engine, and why it is that one.
 
         >>> from viewkeep import maintain
-        >>> print(maintain("Q(a; min(b)) = R(a, b)", engine="compiled").explain())
-        Q(a; min(b)) = R(a, b)
+        >>> print(maintain("Q(a; min(-b)) = R(a, b)", engine="compiled").explain())
+        Q(a; min(-b)) = R(a, b)
         strategy viewtree
-        engine reference: the ordered multisets are not numbers of 64 bits
+        engine reference: min(-b) is of an expression, which machine code does not keep in order
         """
         name = "compiled" if self._live.runner.compiled else "reference"
         reason = f": {self.engine_reason}" if self.engine_reason else ""

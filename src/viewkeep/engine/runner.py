@@ -411,7 +411,13 @@ class Runner:
             raise ViewkeepError(f"Arrow batches need {missing}: {INSTALL}")
         from viewkeep.engine.compiled.output import batches_of  # loads Arrow
 
+        if not isinstance(self.engine, ReferenceEngine):
+            self.or_refuse(self._check_order)
         return batches_of(self.engine, self.enumerate, inputs, query, payload, rows)
+
+    def _check_order(self) -> None:
+        if not isinstance(self.engine, ReferenceEngine):
+            self.engine.check_order()
 
     def memory(self) -> dict[str, int]:
         """Bytes of each map's table and indexes."""

@@ -31,12 +31,14 @@ NEEDED = ("llvmlite", "numpy", "pyarrow")
 """What the extra `compiled` installs."""
 
 
-def payload_obstacle(payload: Payload) -> str:
+def payload_obstacle(payload: Payload, query: ConjunctiveQuery) -> str:
     """Why payloads cannot be words of the compiled engine; nothing if they can."""
-    from viewkeep.engine.compiled.rings import shape_of  # only text: needs no library
+    # Only text: they need no library.
+    from viewkeep.engine.compiled.extremes import extremes_obstacle, without_extremes
+    from viewkeep.engine.compiled.rings import shape_of
 
-    shape = shape_of(payload.ring)
-    return shape if isinstance(shape, str) else ""
+    shape = shape_of(without_extremes(query, payload.ring))
+    return shape if isinstance(shape, str) else extremes_obstacle(query)
 
 
 class Engines:

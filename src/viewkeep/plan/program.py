@@ -81,7 +81,8 @@ class Part:
 class Map:
     """A materialized relation: its key, what it means, and the atoms it depends on.
 
-    `live` maps hold integers: how many values below an entry are live. `indexes` lists the sets
+    `live` maps hold integers: how many values below an entry are live, or how many rows of another
+    map have its values. `indexes` lists the sets
     of key variables by which entries are found. `parts` names the parts that the map depends on;
     none if it does not matter how relations are split.
     """

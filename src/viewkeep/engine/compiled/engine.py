@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from viewkeep.engine.compiled.extremes import Extreme
 from viewkeep.engine.compiled.formats import BY_DICTIONARY, NULL, PLAIN, TEXTS, whole_again
 from viewkeep.engine.compiled.instance import Instance, Row
 from viewkeep.engine.compiled.layout import BASE, LOADING, SIZE, UPDATES, Store
@@ -151,8 +152,9 @@ class CompiledEngine(Instance):
     @property
     def observes(self) -> bool:
         """Whether batches tell how they change the output: what is there now less the change is
-        what was there before, unless sums are rounded."""
-        return "f" not in self.shape.kinds and not self.program.inputs
+        what was there before, unless sums are rounded, or values are kept in order."""
+        exact = "f" not in self.shape.kinds and self.extremes is None
+        return exact and not self.program.inputs
 
     def apply_observed(self, batches: Sequence[tuple[int, Columns]]) -> Observed:
         """Run batches, all or none; how they change the output."""
@@ -300,7 +302,7 @@ class CompiledEngine(Instance):
             domains = self.domains(self._part_keys[part.atom])
             loose = self.sums is not None and any(domain.loose for domain in domains)
             for row, payload in self.items(store, atoms):
-                if not loose:
+                if not loose and self.extremes is None:
                     yield part.atom, row, payload
                     continue
                 given = tuple([whole_again(v) if d.loose else v for v, d in zip(row, domains)])  # noqa: B905
@@ -316,7 +318,7 @@ class CompiledEngine(Instance):
             store = self.source.memory.stores[part.map]
             element = self._find_payload(store, codes, atom) if part.atom == atom else None
             if element is not None:
-                return element
+                return element if self.extremes is None else self.payload.of(atom, row, element[0])
         return None
 
     def _find_payload(self, store: Store, codes: list[Any], atom: int) -> Any:
@@ -329,6 +331,8 @@ class CompiledEngine(Instance):
             return None
         rows = words_at(address, table.stride).reshape(1, -1)
         (element,) = self.elements(rows, store, frozenset({atom}))
+        if self.extremes is not None:
+            return element if element[0] else None
         return None if self.ring.is_zero(element) else element
 
     # --- reading ----------------------------------------------------------------------------------
@@ -341,9 +345,42 @@ class CompiledEngine(Instance):
     def relation(self, each: Map) -> Relation[Any]:
         """A copy of a map."""
         relation: Relation[Any] = Relation(each.key, INTEGERS if each.live else self.ring)
-        for row, payload in self.items(self.source.memory.stores[each.name], each.atoms):
+        entries = self.items(self.source.memory.stores[each.name], each.atoms)
+        if self.extremes is not None and not each.live:
+            entries = self._with_values(each, entries)
+        for row, payload in entries:
             relation.add(row, payload)
         return relation
+
+    def _with_values(
+        self, each: Map, entries: Iterator[tuple[Row, Any]]
+    ) -> Iterator[tuple[Row, Any]]:
+        """The entries of a map with the ordered values of their payloads."""
+        assert self.extremes is not None
+        values = [self._values(each, extreme) for extreme in self.extremes.each]
+        for row, payload in entries:
+            whole = list(payload)
+            for extreme, own in zip(self.extremes.each, values, strict=True):
+                number = 0 if extreme.atom in each.atoms else payload[0]
+                whole.insert(extreme.place, extreme.element_of(number, own.get(row, [])))
+            yield row, tuple(whole)
+
+    def _values(self, each: Map, extreme: Extreme) -> dict[Row, list[tuple[Any, int]]]:
+        """By entry of a map, the values of an extreme's variable in order, with their counts."""
+        assert self.extremes is not None
+        values: dict[Row, list[tuple[Any, int]]] = {}
+        if extreme.atom not in each.atoms:
+            return values
+        source = self.extremes.values_of(each, extreme)
+        places = [source.key.index(v) for v in each.key]
+        value_place = source.key.index(extreme.variable)
+        store = self.source.memory.stores[source.name]
+        for row, payload in self.items(store, source.atoms):
+            count = payload if source.live else payload[0]
+            if row[value_place] is not None and count:
+                key = tuple([row[place] for place in places])
+                values.setdefault(key, []).append((row[value_place], count))
+        return {row: sorted(own) for row, own in values.items()}
 
     def sizes(self) -> dict[str, int]:
         """How many entries each map has."""

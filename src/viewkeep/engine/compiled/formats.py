@@ -34,6 +34,8 @@ class Format(ABC):
     """What numbers are scaled by powers of; 0 for what is no number."""
     scale: int = 0
     """Codes are values times base^scale."""
+    order: ClassVar[str] = ""
+    """How codes are ordered as their values are: i as integers, f as bits of floats; else not."""
 
     @abstractmethod
     def code(self, value: Any) -> int | None:
@@ -50,6 +52,7 @@ class Integers(Format):
 
     title = "integers"
     base = 1
+    order = "i"
 
     def code(self, value: Any) -> int | None:
         return value if type(value) is int and -PLAIN < value < PLAIN else None
@@ -65,6 +68,7 @@ class Decimals(Format):
     title = "decimals"
     scale: int = 0
     base = 10
+    order = "i"
 
     def code(self, value: Any) -> int | None:
         if (type(value) is Decimal and value.is_finite()) or type(value) is int:
@@ -86,6 +90,7 @@ class Floats(Format):
 
     title = "floats"
     base = 2
+    order = "f"
 
     def code(self, value: Any) -> int | None:
         if isinstance(value, float):
@@ -107,6 +112,7 @@ class Days(Format):
     """Dates as days since 1970."""
 
     title = "dates"
+    order = "i"
 
     def code(self, value: Any) -> int | None:
         return value.toordinal() - _FIRST_DAY if type(value) is date else None
@@ -120,6 +126,7 @@ class Microseconds(Format):
     """Timestamps without a zone as microseconds since 1970."""
 
     title = "timestamps"
+    order = "i"
 
     def code(self, value: Any) -> int | None:
         if type(value) is not datetime or value.tzinfo is not None:

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from viewkeep.engine.compiled.emit.program import emit_program
+from viewkeep.engine.compiled.extremes import OVERTAKEN, OrderedProgram, plan_extremes
 from viewkeep.engine.compiled.fast_path import FastPaths
-from viewkeep.engine.compiled.layout import Store, unread_inputs
+from viewkeep.engine.compiled.layout import NEGATIVE, Store, unread_inputs
 from viewkeep.engine.compiled.llvm import machine
 from viewkeep.engine.compiled.llvm.translate import TOO_WIDE
 from viewkeep.engine.compiled.memory import MemoryState, Words
@@ -42,12 +43,18 @@ class Instance:
         shape = shape_of(payload.ring) if self.sums is None else self.sums.shape
         if isinstance(shape, str):
             raise Unfit(shape)
+        self.extremes: OrderedProgram | None = None
+        if self.sums is not None:
+            self.extremes = plan_extremes(query, program, self.coder, self.sums.places)
+        if self.extremes is not None:
+            program = self.extremes.program
         self.query, self._signature = query, sum_signature(query, self.coder)
         self._is_summed = any(domain.lifted for domain in self.coder.domains.values())
         self.program, self.ring, self.shape, self.payload = program, payload.ring, shape, payload
         self.inlets = FastPaths(program, payload, query, self.coder, shape, self.sums)
-        self.dropped = frozenset[str]() if keep_inputs else unread_inputs(program)
-        self.source = emit_program(program, shape, self.inlets.lifts(), self.dropped)
+        ordered = frozenset(() if self.extremes is None else self.extremes.orders)
+        self.dropped = frozenset[str]() if keep_inputs else unread_inputs(program, ordered)
+        self.source = emit_program(program, shape, self.inlets.lifts(), self.dropped, self.extremes)
         self.code = machine.load(self.source.main, self.inlets.module())
         self.state = MemoryState(self.source.memory, self.code.function("start", 1))
         for place, unit in ({} if self.sums is None else self.sums.units).items():
@@ -87,6 +94,12 @@ class Instance:
             if overflow == TOO_WIDE:
                 raise self.wider()
             raise Overflow("a payload of the output does not fit 64 bits")
+
+    def check_order(self) -> None:
+        """Refuse to read values that were deleted more often than inserted."""
+        place = self.source.memory.areas.get(NEGATIVE)
+        if place is not None and self.state.words[place]:
+            raise Unfit(OVERTAKEN)
 
     def check_types(self) -> None:
         """Go over to another engine where the first values of a column have told its type."""
@@ -141,6 +154,15 @@ class Instance:
         columns = [rows[:, i] for i in range(len(store.key))]
         keys = self.coder.rows(columns, domains) if columns else iter([()] * len(rows))
         return zip(keys, self.elements(rows, store, atoms), strict=True)
+
+    def output_elements(self, numbers: Iterable[Any], codes: Columns) -> Iterator[Any]:
+        """The payloads of output tuples, from their numbers and the codes of their extremes."""
+        elements = map(self.shape.decode, numbers)
+        if self.extremes is None:
+            return elements
+        pairs = zip(self.extremes.each, codes, strict=True)
+        values = [self.coder.decode(own, self._domains[each.variable]) for each, own in pairs]
+        return self.extremes.completed(elements, values)
 
     def elements(self, rows: Words, store: Store, atoms: frozenset[int] | None) -> list[Any]:
         """The payloads of a map in rows of its table."""

@@ -6,7 +6,7 @@ trigger touches them together: then one look-up serves all of them. An *index* k
 group, a dense list of the rest of the keys, with the payloads where a trigger weighs by them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from viewkeep.engine.compiled.rings import COUNT, RingShape
@@ -33,7 +33,18 @@ TABLE_WORDS, POOL_WORDS = 6, 52
 """Of a table: rows, mask, entries, limit, borrowed. Of a pool: words, used, room, borrowed, free
 blocks by size."""
 
+NEGATIVE = "negative counts"
+"""The area of the state that tells how many counts of counted maps are negative."""
+
 Group = tuple[str, ...]
+
+Orders = Mapping[str, Sequence[tuple[Group, str]]]
+"""By map, the columns and the orders of its heaps."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountBlock(Block):
+    """A block that goes on with the counts of payloads alone, which come first in them."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,8 @@ class Index:
     """Whether the list holds payloads too."""
     temporary: bool = False
     """Whether only loading reads it: it is not kept up to date afterwards."""
+    order: str = ""
+    """The order of a list that is a heap (`emit/heaps.py`)."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +91,16 @@ class Store:
     shape: RingShape
     indexes: tuple[Index, ...] = ()
     fused: bool = False
+    counted: bool = False
+    """Whether it is told how many of its counts are negative."""
 
     def index(self, columns: tuple[str, ...]) -> Index | None:
         """The index on these columns, if there is one."""
         return next((each for each in self.indexes if each.columns == columns), None)
+
+    def heap(self, columns: frozenset[str], order: str) -> Index:
+        """The index whose lists are in this order."""
+        return next(i for i in self.indexes if (frozenset(i.columns), i.order) == (columns, order))
 
 
 @dataclass(frozen=True)
@@ -117,9 +136,14 @@ def lay_out(
     locals_: Iterable[Local],
     areas: dict[str, int],
     dropped: frozenset[str],
+    orders: Orders | None = None,
+    counted: frozenset[str] = frozenset(),
 ) -> Memory:
-    """Tables for fused maps, rows in tables, indexes behind them; areas of so many words."""
-    builder = _LayoutBuilder(program, shape)
+    """Tables for fused maps, rows in tables, indexes behind them; areas of so many words.
+
+    `orders` tells the heaps by map, `counted` the maps whose negative counts are told.
+    """
+    builder = _LayoutBuilder(program, shape, orders or {}, counted)
     for maps in _fused_maps(program, dropped):
         builder.add_table(maps)
     for local in locals_:
@@ -131,11 +155,24 @@ def lay_out(
     return Memory(builder.stores, tuple(builder.tables), builder.words, shape, places)
 
 
+@dataclass(frozen=True)
+class _IndexUse:
+    """An index to keep: by which columns, and how it is used."""
+
+    columns: Group
+    carries: bool = False
+    temporary: bool = False
+    order: str = ""
+
+
 class _LayoutBuilder:
     """Gives out words of the state."""
 
-    def __init__(self, program: Program, shape: RingShape) -> None:
+    def __init__(
+        self, program: Program, shape: RingShape, orders: Orders, counted: frozenset[str]
+    ) -> None:
         self.shape, self.words = shape, HEADER
+        self._orders, self._counted = orders, counted
         self.stores: dict[str, Store] = {}
         self.tables: list[Table] = []
         self._use = _LayoutUsage(program)
@@ -162,12 +199,13 @@ class _LayoutBuilder:
                 shapes[each.name],
                 self._place_indexes(each.name, key, indexes[each.name], places[each.name]),
                 len(maps) > 1,
+                each.name in self._counted,
             )
 
     def add_local(self, local: Local) -> None:
-        groups: dict[Group, tuple[bool, bool]] = {}
+        groups = list[_IndexUse]()
         if local.listed and local.key:
-            groups[()] = (True, False)
+            groups.append(_IndexUse((), carries=True))
         stride = len(local.key) + local.shape.size + len(groups)
         table = self._new_table(identifier(local.name), local.key, stride)
         place = len(local.key) + local.shape.size
@@ -182,30 +220,32 @@ class _LayoutBuilder:
         self.tables.append(table)
         return table
 
-    def _index_uses(self, each: Map, fused: bool) -> dict[Group, tuple[bool, bool]]:
-        """The groups to keep, each with whether it carries payloads and is temporary."""
+    def _index_uses(self, each: Map, fused: bool) -> list["_IndexUse"]:
+        """The indexes to keep."""
         groups = [*each.indexes] if each.key else []
         if each.key and (self._use.scanned_with_others(each.name) or fused):
             groups += [()] if self._use.scans(each.name) else []
-        return {
-            columns: (
+        uses = [
+            _IndexUse(
+                columns,
                 (each.name, columns) in self._use.weighed,
                 (each.name, columns) not in self._use.lasting,
             )
             for columns in groups
-        }
+        ]
+        orders = self._orders.get(each.name, ())
+        return uses + [_IndexUse(columns, order=order) for columns, order in orders]
 
     def _place_indexes(
-        self, name: str, key: Group, uses: dict[Group, tuple[bool, bool]], place: int
+        self, name: str, key: Group, uses: list["_IndexUse"], place: int
     ) -> tuple[Index, ...]:
         indexes = []
-        for number, (columns, (carries, temporary)) in enumerate(uses.items()):
+        for number, use in enumerate(uses):
             title = f"{identifier(name)}_by{number}"
-            table = self._new_table(title, columns, len(columns) + 3)
-            rest = tuple(v for v in key if v not in columns)
-            indexes.append(
-                Index(columns, rest, place + number, self.words, table, carries, temporary)
-            )
+            table = self._new_table(title, use.columns, len(use.columns) + 3)
+            rest = tuple(v for v in key if v not in use.columns)
+            own = place + number, self.words, table, use.carries, use.temporary, use.order
+            indexes.append(Index(use.columns, rest, *own))
             self.words += POOL_WORDS
         return tuple(indexes)
 
@@ -292,14 +332,15 @@ def _loading_steps(
 # --- fusing ---------------------------------------------------------------------------------------
 
 
-def unread_inputs(program: Program) -> frozenset[str]:
-    """Inputs that are read by nothing but loading: results do not need them afterwards."""
+def unread_inputs(program: Program, others: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Inputs that are read by nothing but loading: results do not need them afterwards, unless
+    they are among the `others`."""
     read = {name for steps, _, _ in steps_after_loading(program) for name in _maps_accessed(steps)}
     for trigger in program.triggers:
         steps = [step for block in trigger.blocks for step in block.steps]
         read |= {step.target for step in steps if isinstance(step, Update) and step.live}
     inputs = {part.map for part in program.parts if not program.splits}
-    return frozenset(inputs - read)
+    return frozenset(inputs - read - others)
 
 
 def _maps_accessed(steps: tuple[Step, ...]) -> Iterator[str]:
@@ -356,7 +397,8 @@ def local_deltas(program: Program, shape: RingShape) -> Iterator[Local]:
         for block in trigger.blocks:
             for step in block.steps:
                 if isinstance(step, Collect):
-                    yield Local(local_name(number, step.local), step.key, shape)
+                    own = COUNT if isinstance(block, CountBlock) else shape
+                    yield Local(local_name(number, step.local), step.key, own)
 
 
 def local_name(number: int, local: str) -> str:

@@ -40,11 +40,15 @@ def batches_of(
             decode_column(engine.coder, column[:count], domain)
             for column, domain in zip(columns, domains)  # noqa: B905 - inputs and payloads follow
         ]
-        words = [column[:count] for column in columns[-len(engine.shape.kinds) :]]
+        first = len(engine.program.enumerator.head)
+        last = first + len(engine.shape.kinds)
+        words = [column[:count] for column in columns[first:last]]
+        codes = [column[:count] for column in columns[last:]]
         if not query.aggregates and len(engine.shape.kinds) == 1:
             results = [pa.array(words[0].copy())]
         else:
-            elements = map(engine.shape.decode, zip(*map(number_list, words), strict=True))
+            numbers = zip(*map(number_list, words), strict=True)
+            elements = engine.output_elements(numbers, codes)
             results = _result_columns(map(payload.result, elements), query)
         yield pa.RecordBatch.from_arrays([*keys, *results], names=names)
 

@@ -48,14 +48,17 @@ class OutputReader:
         for count, columns in self.portions(inputs):
             keys = [column[:count] for column in columns[: len(head)]]
             rows = self._instance.coder.rows(keys, domains) if head else iter([()] * count)
-            payloads = [number_list(column[:count]) for column in columns[len(head) :]]
-            decoded = (shape.decode(words) for words in zip(*payloads, strict=True))
+            last = len(head) + len(shape.kinds)
+            payloads = [number_list(column[:count]) for column in columns[len(head) : last]]
+            codes = [column[:count].copy() for column in columns[last:]]
+            decoded = self._instance.output_elements(zip(*payloads, strict=True), codes)
             yield from zip(rows, decoded, strict=True)
 
     def portions(
         self, inputs: dict[str, Any], rows: int = PORTION
     ) -> Iterator[tuple[int, Columns]]:
         """Output tuples as columns, so many rows at a time; the columns are used again."""
+        self._instance.check_order()
         codes = self._find_all([original for _, original in self._program.inputs], inputs)
         if any(code is None for code in codes):
             return
@@ -84,6 +87,8 @@ class OutputReader:
         cursors = np.zeros(self._instance.source.cursors, np.int64)
         columns: Columns = [np.empty(limit, np.int64) for _ in head]
         columns += [_empty_column(kind, limit) for kind in kinds]
+        if function == "tell" and self._instance.extremes is not None:
+            columns += [np.empty(limit, np.int64) for _ in self._instance.extremes.each]
         places = np.array([column.ctypes.data for column in columns], np.int64)
         while True:
             count = self._instance.call(
@@ -97,6 +102,7 @@ class OutputReader:
 
     def lookup(self, row: Row, inputs: dict[str, Any]) -> Any:
         """The payload of one output tuple."""
+        self._instance.check_order()
         head = self._program.enumerator.head
         codes = self._find_all(head, dict(zip(head, row, strict=True)))
         codes += self._find_all([original for _, original in self._program.inputs], inputs)
@@ -105,8 +111,16 @@ class OutputReader:
         self._instance.check_output(
             self._instance.call("look_up", *[code for code in codes if code is not None])
         )
-        total = self._instance.source.memory.stores[TOTAL]
-        (element,) = self._instance.elements(self._instance.state.rows(total.table), total, None)
+        return self._total_element()
+
+    def _total_element(self) -> Any:
+        """The payload that a look-up has left in the state."""
+        instance, memory = self._instance, self._instance.source.memory
+        total, words = memory.stores[TOTAL], instance.state.words
+        numbers = instance.state.numbers(instance.state.rows(total.table), total)
+        extremes = () if instance.extremes is None else instance.extremes.each
+        codes = [words[[memory.areas[each.area]]] for each in extremes]
+        (element,) = instance.output_elements(numbers, codes)
         return element
 
     def _find_all(self, variables: Sequence[str], values: Mapping[str, Any]) -> list[int | None]:

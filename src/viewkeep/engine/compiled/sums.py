@@ -1,4 +1,4 @@
-"""Aggregates as machine code: which integers stand for the values that are summed, and how.
+"""Sums as machine code: which integers stand for the values that are summed, and how.
 
 A sum of decimals is a sum of scaled integers. A sum of floats is one too: every finite float is a
 whole number of units 2^-e, if e is large enough. Integers of several words hold such sums exactly,
@@ -12,6 +12,7 @@ from decimal import Decimal
 from math import prod
 from typing import Any
 
+from viewkeep.engine.compiled.extremes import extreme_variables
 from viewkeep.engine.compiled.formats import FLOATS, INTEGERS, NULL, Decimals, Format
 from viewkeep.engine.compiled.rings import RingShape, Unfit, encode_integer, number_text, zero_text
 from viewkeep.engine.compiled.values import Coder
@@ -83,7 +84,8 @@ class Component:
 
 @dataclass(frozen=True)
 class Sums:
-    """The payload of aggregates as numbers, and the lines that lift tuples into it."""
+    """The payload of aggregates as numbers, and the lines that lift tuples into it; what is kept in
+    order is apart (`extremes.py`)."""
 
     shape: RingShape
     components: tuple[Component, ...]
@@ -92,6 +94,8 @@ class Sums:
     """By atom, the bits of each float that is lifted as text, and when it is there."""
     units: Mapping[tuple[int, int], int]
     """By atom and number of the float, the e of its units 2^-e."""
+    places: Mapping[int, int]
+    """By number of the aggregate, the place of each min and max among the ring's components."""
 
     def decode(self, numbers: Any, atoms: frozenset[int]) -> tuple[Any, ...]:
         """The ring element of a product over some atoms."""
@@ -114,11 +118,11 @@ def mark_summed(query: ConjunctiveQuery, coder: Coder) -> None:
 
 def _summed_variables(query: ConjunctiveQuery) -> list[str]:
     lifts = [e for a in query.aggregates if a.function in ("sum", "avg") for e in a.lifts]
-    return sorted({name for each in lifts for name in columns_of(each)})
+    return sorted({name for each in lifts for name in columns_of(each)} | extreme_variables(query))
 
 
 def plan_sums(query: ConjunctiveQuery, coder: Coder) -> Sums | None:
-    """The aggregates of a query over columns of the coder's formats; None where some aggregate
+    """The sums and counts of a query over columns of the coder's formats; None where some of them
     must be lifted by Python."""
     if not query.aggregates:
         return None
@@ -138,23 +142,24 @@ class _Planner:
         self._units: dict[tuple[int, int], int] = {}
 
     def plan(self) -> Sums:
-        components = [Component()]
-        for aggregate in self._query.aggregates:
-            components += self._aggregate_components(aggregate)
+        components, places = [Component()], dict[int, int]()
+        for number, aggregate in enumerate(self._query.aggregates):
+            if aggregate.function in ("min", "max"):
+                places[number] = len(components) + len(places)
+            else:
+                components += self._aggregate_components(aggregate)
         components = [self._sized(each) for each in components]
         kinds = "".join(each.kind for each in components)
         everything = frozenset(range(len(self._query.atoms)))
         shape = _shape(kinds, components, everything)
         lines = {atom: list(self._lines(shape, components, atom)) for atom in everything}
-        return Sums(shape, tuple(components), lines, self._floats, self._units)
+        return Sums(shape, tuple(components), lines, self._floats, self._units, places)
 
     # --- components -------------------------------------------------------------------------------
 
     def _aggregate_components(self, aggregate: Aggregate) -> Iterator[Component]:
         if aggregate.argument is None:
             return
-        if aggregate.function in ("min", "max"):
-            raise _NotCompiled
         present: dict[int, tuple[str, ...]] = {}
         for lift in aggregate.lifts:
             atom = self._atom_of(lift)

@@ -53,12 +53,13 @@ class LoopWriter(TextWriter):
         for block in self._blocks:
             if place in block.lists:
                 return block.lists[place]
-        list_ = self._write_list_search(index, names)
+        list_ = self.list_search(index, names)
         if store.name in self._stable:
             self._blocks[-1].lists[place] = list_
         return list_
 
-    def _write_list_search(self, index: Index, names: Names) -> tuple[str, str]:
+    def list_search(self, index: Index, names: Names) -> tuple[str, str]:
+        """The lines that look a group's list up, and the variables of `list_of`."""
         at, count, g, pool = (self.fresh(stem) for stem in ("at", "count", "g", "pool"))
         group, arity = index.groups, len(index.columns)
         self.emit(f"{at} = 0", f"{count} = 0")

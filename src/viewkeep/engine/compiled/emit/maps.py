@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from viewkeep.engine.compiled.emit.heaps import rank_text, rise_lines, sink_lines
 from viewkeep.engine.compiled.emit.tables import (
     CLAIM,
     POOL,
@@ -13,7 +14,7 @@ from viewkeep.engine.compiled.emit.tables import (
     table_text,
 )
 from viewkeep.engine.compiled.function import Function, Heat
-from viewkeep.engine.compiled.layout import LOADING, Index, Memory, Store
+from viewkeep.engine.compiled.layout import LOADING, NEGATIVE, Index, Memory, Store
 from viewkeep.engine.compiled.rings import RingShape
 
 
@@ -70,13 +71,13 @@ def signature(store: Store) -> str:
     parts = [store.table.shape, str(store.word), store.shape.kinds]
     for index in store.indexes:
         columns = [str(place(v)) for v in (*index.columns, *index.rest)]
-        flags = f"{len(index.columns)}{'c' * index.carries}{'t' * index.temporary}"
+        flags = f"{len(index.columns)}{'c' * index.carries}{'t' * index.temporary}{index.order}"
         offsets = f"{index.groups.at - base}_{index.pool - base}"
         parts.append("_".join((*columns, flags, str(index.place), offsets)))
-    return "__".join(parts)
+    return "__".join(parts + ["counted"] * store.counted)
 
 
-def store_text(store: Store) -> Iterator[Function]:
+def store_text(store: Store, memory: Memory) -> Iterator[Function]:
     """`add`: the payload to an entry of a map, whose row is there; 1 it appeared, -1 it vanished.
 
     The row stays, even if all its maps are zero now: who holds it removes it (`settle`). `b` is
@@ -88,6 +89,7 @@ def store_text(store: Store) -> Iterator[Function]:
     lines = [f"    {o} = {w}" for o, w in zip(old, words(store), strict=True)]
     lines += [f"    {n} = {total}" for n, total in zip(new, shape.add(old, payload), strict=True)]
     lines += [f"    {line}" for line in set_numbers(shape, "row", store.word, new)]
+    lines += _negative_lines(old[0], new[0], memory) if store.counted else []
     lines += [f"    if {shape.zero_test(old)}:", f"        if {shape.zero_test(new)}:"]
     lines += ["            return 0"]
     for number, index in enumerate(store.indexes):
@@ -116,6 +118,17 @@ def store_text(store: Store) -> Iterator[Function]:
     )
     for number, index in enumerate(store.indexes):
         yield from _index_functions(store, index, number)
+
+
+def _negative_lines(old: str, new: str, memory: Memory) -> list[str]:
+    """Lines that keep the number of negative counts."""
+    place = memory.areas[NEGATIVE]
+    return [
+        f"    if {old} < 0:",
+        f"        s[{place}] -= 1",
+        f"    if {new} < 0:",
+        f"        s[{place}] += 1",
+    ]
 
 
 def _guarded_call(index: Index, call: str) -> list[str]:
@@ -149,7 +162,10 @@ def _index_functions(store: Store, index: Index, number: int) -> Iterator[Functi
     if arity:
         insert = f"insert_{index.groups.shape}({groups}, {key})"
         lines += ["    if g == 0:", f"        g = {insert}", f"    g += {8 * arity}"]
-    lines += [f"    row[{index.place}] = g[1]", f"    entry = push_{width}({pool}, g)", *write]
+    if index.order:
+        lines += _rise_lines(store, index)
+    else:
+        lines += [f"    row[{index.place}] = g[1]", f"    entry = push_{width}({pool}, g)", *write]
     lines += carried if index.carries else []
     yield Function(_index_function_name("append", store, number), parameters, lines)
     if index.carries:
@@ -161,23 +177,67 @@ def _index_functions(store: Store, index: Index, number: int) -> Iterator[Functi
     yield _leave_index_text(store, index, number, find)
 
 
+def _find_other(store: Store, index: Index) -> str:
+    """The row of the value `other` of the same group."""
+    (value,) = index.rest
+    key = ["other" if v == value else f"k{i}" for i, v in enumerate(store.key)]
+    return f"find_{store.table.shape}(b, {call_arguments(key)})"
+
+
+def _rise_lines(store: Store, index: Index) -> list[str]:
+    """Lines that put the value of a row into the heap of its group."""
+    (value,) = index.rest
+    pool, find = _index_address(store, index.pool), _find_other(store, index)
+    lines = [
+        "here = g[1]",
+        f"p = {pool}",
+        f"push_{entry_width(store, index)}(p, g)",
+        "base = p[0] + g[0] * 8",
+        f"value = k{store.key.index(value)}",
+        *rise_lines(index.order, find, index.place),
+        "base[here] = value",
+        f"row[{index.place}] = here",
+    ]
+    return [f"    {line}" for line in lines]
+
+
+def _fill_gap_lines(store: Store, index: Index) -> list[str]:
+    """Lines that close the gap `here` of a heap with its last value."""
+    find = _find_other(store, index)
+    lines = [
+        "if here != n:",
+        "    base = p[0] + g[0] * 8",
+        "    value = base[n]",
+        *(f"    {line}" for line in rise_lines(index.order, find, index.place)),
+        *(f"    {line}" for line in sink_lines(index.order, find, index.place)),
+        "    base[here] = value",
+        "    other = value",
+        f"    mover = {find}",
+        f"    mover[{index.place}] = here",
+    ]
+    return [f"    {line}" for line in lines]
+
+
 def _leave_index_text(store: Store, index: Index, number: int, find: str) -> Function:
     """The last entry of the list moves into the gap, and its row learns its new position."""
     width, arity, table = entry_width(store, index), len(index.columns), store.table
     rest = {v: f"last[{i}]" for i, v in enumerate(index.rest)}
     moved = call_arguments([rest.get(v, f"k{i}") for i, v in enumerate(store.key)])
-    lines = [
-        find,
-        f"    g += {8 * arity}",
-        f"    p = {_index_address(store, index.pool)}",
-        f"    here = row[{index.place}]",
-        "    n = g[1] - 1",
+    fill = [
         "    if here != n:",
         f"        last = p[0] + (g[0] + n * {width}) * 8",
         f"        entry = p[0] + (g[0] + here * {width}) * 8",
         *(f"        entry[{i}] = last[{i}]" for i in range(width)),
         f"        other = find_{table.shape}(b, {moved})",
         f"        other[{index.place}] = here",
+    ]
+    lines = [
+        find,
+        f"    g += {8 * arity}",
+        f"    p = {_index_address(store, index.pool)}",
+        f"    here = row[{index.place}]",
+        "    n = g[1] - 1",
+        *(_fill_gap_lines(store, index) if index.order else fill),
         f"    pop_{width}(p, g)",
     ]
     if arity:
@@ -196,10 +256,11 @@ def memory_text(memory: Memory) -> Iterator[Function]:
     yield from (hash_text(count) for count in sorted({len(table.key) for table in keyed}))
     for shape in sorted({(len(table.key), table.stride) for table in keyed}):
         yield from table_text(*shape)
+    yield from map(rank_text, sorted({index.order for _, index in indexes if index.order}))
     for width in sorted({entry_width(*each) for each in indexes}):
         yield from list_text(width)
     for store in {signature(store): store for store in memory.stores.values()}.values():
-        yield from store_text(store)
+        yield from store_text(store, memory)
     lines = [f"    start_{table.shape}({descriptor(table.at)})" for table in keyed]
     lines += [f"    start_pool({descriptor(index.pool)})" for _, index in indexes]
     yield Function("start", "s", [*lines, "    return 0"], public=True)

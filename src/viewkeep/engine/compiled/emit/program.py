@@ -10,8 +10,11 @@ from viewkeep.engine.compiled.emit.reading import OUTPUT, TOTAL, ReadingWriter, 
 from viewkeep.engine.compiled.emit.tables import call_arguments, descriptor, keys
 from viewkeep.engine.compiled.emit.text import Lifts, Names, Payload, Then
 from viewkeep.engine.compiled.emit.triggers import StepWriter
+from viewkeep.engine.compiled.extremes import OrderedProgram
 from viewkeep.engine.compiled.function import Function, Heat, Module
 from viewkeep.engine.compiled.layout import (
+    NEGATIVE,
+    CountBlock,
     Index,
     Local,
     Memory,
@@ -51,7 +54,11 @@ class Source:
 
 
 def emit_program(
-    program: Program, shape: RingShape, lifts: Lifts, dropped: frozenset[str] = frozenset()
+    program: Program,
+    shape: RingShape,
+    lifts: Lifts,
+    dropped: frozenset[str] = frozenset(),
+    extremes: OrderedProgram | None = None,
 ) -> Source:
     """The text of a program over payloads of this shape.
 
@@ -65,10 +72,10 @@ def emit_program(
         *split_locals(program),
     ]
     areas = split_areas(program) | dict.fromkeys(lifts.areas, 1)
-    memory = lay_out(program, shape, locals_, areas, dropped)
+    memory = _laid_out(program, shape, locals_, areas, dropped, extremes)
     lifts = lifts.placed(memory.areas)
     writer = _ProgramWriter(program, memory, lifts, dropped)
-    reading = ReadingWriter(program, memory, lifts)
+    reading = ReadingWriter(program, memory, lifts, () if extremes is None else extremes.each)
     tables, main = list(memory_text(memory)), [*writer.parts(), *reading.parts()]
     return Source(
         _module_of_functions([*tables, *main]),
@@ -77,6 +84,21 @@ def emit_program(
         reading.collects,
         reading.cursors,
     )
+
+
+def _laid_out(
+    program: Program,
+    shape: RingShape,
+    locals_: list[Local],
+    areas: dict[str, int],
+    dropped: frozenset[str],
+    extremes: OrderedProgram | None,
+) -> Memory:
+    if extremes is None:
+        return lay_out(program, shape, locals_, areas, dropped)
+    areas = areas | {NEGATIVE: 1} | {each.area: 1 for each in extremes.each}
+    orders, counted = extremes.orders, extremes.counted
+    return lay_out(program, shape, locals_, areas, dropped, orders, counted)
 
 
 LINES_AT_MOST = 5_000
@@ -134,9 +156,9 @@ class _ProgramWriter:
         names = dict(zip(trigger.parameters, parameters, strict=True))
         for block in blocks:
             if block.source == UPDATE:
-                writer.steps(
-                    block.steps, names, Payload(self.shape, tuple(payload)), _write_end_of_steps
-                )
+                shape = self._block_shape(block)
+                own = Payload(shape, tuple(payload[: len(shape.kinds)]))
+                writer.steps(block.steps, names, own, _write_end_of_steps)
             else:
                 writer.settle()
                 self._write_local_loop(
@@ -145,6 +167,9 @@ class _ProgramWriter:
         writer.settle()
         return [*writer.lines, "    return 0"]
 
+    def _block_shape(self, block: Block) -> RingShape:
+        return COUNT if isinstance(block, CountBlock) else self.shape
+
     def _write_local_loop(self, writer: StepWriter, block: Block, store: Store) -> None:
         if not store.key:
             row = descriptor(store.table.at)
@@ -152,12 +177,11 @@ class _ProgramWriter:
             payload = writer.in_variables(store.shape, words(store))
             writer.emit(*zeroed(store))
             with writer.inside(f"if not ({store.shape.zero_test(payload)}):"):
-                writer.steps(
-                    block.steps, {}, Payload(self.shape, tuple(payload)), _write_end_of_steps
-                )
+                own = Payload(store.shape, tuple(payload))
+                writer.steps(block.steps, {}, own, _write_end_of_steps)
             return
         access = Access(store.name, store.key)
-        one = Payload(self.shape, None)
+        one = Payload(store.shape, None)
 
         def then(names: Names, payload: Payload) -> None:
             writer.steps(block.steps, names, payload, _write_end_of_steps)
@@ -261,10 +285,11 @@ class _ProgramWriter:
             writer.steps(block.steps, names, payload, _write_end_of_steps)
 
         if block.source == NOTHING:
-            then({}, Payload(self.shape, None))
+            then({}, Payload(self._block_shape(block), None))
             return
         store = self.memory.stores[block.source]
-        one = Payload(store.shape if block.weigh else COUNT, None)
+        is_count = isinstance(block, CountBlock) or not block.weigh
+        one = Payload(COUNT if is_count else store.shape, None)
         if not store.key:
             join = Join((Access(store.name, (), block.weigh),))
             writer.steps((join, *block.steps), {}, one, _write_end_of_steps)

@@ -1,6 +1,6 @@
 """The text of reading: output rows in portions, single rows, and how updates change them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from viewkeep.engine.compiled.emit.maps import (
     column_place,
@@ -12,6 +12,8 @@ from viewkeep.engine.compiled.emit.maps import (
 from viewkeep.engine.compiled.emit.tables import call_arguments, descriptor, keys
 from viewkeep.engine.compiled.emit.text import Lifts, Names, Payload
 from viewkeep.engine.compiled.emit.triggers import StepWriter
+from viewkeep.engine.compiled.extremes import Extreme
+from viewkeep.engine.compiled.formats import NULL
 from viewkeep.engine.compiled.function import Function
 from viewkeep.engine.compiled.layout import Memory, Store
 from viewkeep.plan.program import Access, Join, Program, Step, Union
@@ -23,8 +25,10 @@ OUTPUT, TOTAL = "output", "total"
 class ReadingWriter:
     """Writes how the output of a program is read."""
 
-    def __init__(self, program: Program, memory: Memory, lifts: Lifts) -> None:
-        self._lifts = lifts
+    def __init__(
+        self, program: Program, memory: Memory, lifts: Lifts, extremes: Sequence[Extreme] = ()
+    ) -> None:
+        self._lifts, self._extremes = lifts, extremes
         self.program, self.memory, self.shape = program, memory, memory.shape
         self.cursors = 1
         self.collects = not program.enumerator.distinct or _reads_distinct_union(
@@ -53,7 +57,7 @@ class ReadingWriter:
             lines = [*writer.lines, "    return s[0]"]
             yield Function("collect", parameters, lines, public=True)
         else:
-            yield self._enumerate_text("tell", enumerator.steps, inputs)
+            yield self._enumerate_text("tell", enumerator.steps, inputs, self._extremes)
         if output.key:
             whole = Join((Access(OUTPUT, output.key),), output.key)
             yield self._enumerate_text("tell_output", (whole,), {})
@@ -70,8 +74,11 @@ class ReadingWriter:
     def _names_of_inputs(self) -> Names:
         return {copy: f"input{i}" for i, (copy, _) in enumerate(self.program.inputs)}
 
-    def _enumerate_text(self, name: str, steps: tuple[Step, ...], inputs: Names) -> Function:
-        """Write output rows into columns, up to a number; the next call resumes."""
+    def _enumerate_text(
+        self, name: str, steps: tuple[Step, ...], inputs: Names, extremes: Sequence[Extreme] = ()
+    ) -> Function:
+        """Write output rows into columns, up to a number; the next call resumes. The columns are
+        the head, the payload, and the codes of extremes."""
         head, shape = self.program.enumerator.head, self.shape
         writer = StepWriter(self.memory)
         writer.cursors = []
@@ -83,6 +90,8 @@ class ReadingWriter:
                 start = len(head)
                 for i, (kind, value) in enumerate(zip(shape.kinds, spelled, strict=True)):
                     writer.emit(set_number(kind, f"o{start + i}", column_place(kind, "m"), value))
+                for i, extreme in enumerate(extremes, start=start + len(shape.kinds)):
+                    writer.emit(f"o{i}[m] = {self._write_extreme(writer, extreme, names)}")
                 writer.emit("m += 1")
                 with writer.inside("if m == limit:"):
                     writer.emit(*_cursor_lines(writer.cursors or []), "return m")
@@ -90,9 +99,21 @@ class ReadingWriter:
         writer.steps(steps, inputs, Payload(shape, None), write_row)
         self.cursors = max(self.cursors, writer.next_cursor)
         parameters = call_arguments(["s", "c", "out", "limit"], list(inputs.values()))
-        lines = [f"    o{i} = out[{i}]" for i in range(len(head) + len(shape.kinds))]
+        width = len(head) + len(shape.kinds) + len(extremes)
+        lines = [f"    o{i} = out[{i}]" for i in range(width)]
         lines += ["    m = 0", *writer.lines, "    return m"]
         return Function(name, parameters, lines, public=True)
+
+    def _write_extreme(self, writer: StepWriter, extreme: Extreme, names: Names) -> str:
+        """The variable with the code of an extreme, of the group that the names tell."""
+        if not extreme.values:
+            return names[extreme.variable]
+        store = self.memory.stores[extreme.values]
+        index = store.heap(frozenset(extreme.group), extreme.order)
+        at, count = writer.list_search(index, names)
+        code = writer.fresh("code")
+        writer.emit(f"{code} = {NULL}", f"if {count} != 0:", f"    {code} = {at}[0]")
+        return code
 
     def _look_up_text(self, inputs: Names) -> Function:
         """The payload of one output tuple, into the words of the total."""
@@ -100,8 +121,12 @@ class ReadingWriter:
         names = inputs | {v: f"head{i}" for i, v in enumerate(head)}
         writer, total = StepWriter(self.memory), self.memory.stores[TOTAL]
         writer.emit(f"row = {descriptor(total.table.at)}", *zeroed(total))
+        areas = [self.memory.areas[extreme.area] for extreme in self._extremes]
+        writer.emit(*(f"s[{area}] = {NULL}" for area in areas))
 
-        def sum_up(_: Names, payload: Payload) -> None:
+        def sum_up(bound: Names, payload: Payload) -> None:
+            for area, extreme in zip(areas, self._extremes, strict=True):
+                writer.emit(f"s[{area}] = {self._write_extreme(writer, extreme, bound)}")
             writer.emit(f"row = {descriptor(total.table.at)}")
             sums = self.shape.add(words(total), payload.spelled())
             writer.emit(*set_numbers(self.shape, "row", total.word, sums))

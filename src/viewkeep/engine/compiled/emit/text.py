@@ -179,8 +179,9 @@ class TextWriter:
     # --- payloads ---------------------------------------------------------------------------------
 
     def times(self, payload: Payload, factor: Sequence[str]) -> Payload:
-        """The product, in variables of its own."""
+        """The product, in variables of its own; of payloads that are counts, that of the counts."""
         shape = payload.shape
+        factor = factor[: len(shape.kinds)]
         product = list(factor)
         if payload.words is not None:
             product = shape.multiply(payload.words, self.in_variables(shape, factor))
