@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 OVERTAKEN = "deletes have overtaken their inserts, and then values have no order in machine code"
 
-_UNORDERED = "its values are not all integers, decimals, floats, dates or timestamps"
+_UNORDERED = "its values are not all integers, decimals, floats, dates, timestamps or texts"
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,11 @@ class OrderedProgram:
                 columns = tuple(v for v in key if v in extreme.group)
                 orders.setdefault(extreme.values, {})[columns, extreme.order] = None
         return {name: list(own) for name, own in orders.items()}
+
+    @property
+    def of_texts(self) -> bool:
+        """Whether texts are among the values."""
+        return any(each.order.endswith("_t") for each in self.each)
 
     def values_of(self, each: Map, extreme: Extreme) -> Map:
         """A map that has the values of another one's entries, maybe each several times."""

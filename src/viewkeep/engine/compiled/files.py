@@ -70,6 +70,7 @@ def read_engine(path: str | os.PathLike[str], make: Make) -> tuple[CompiledEngin
     columns = [reader.get_batch(i).column(0) for i in range(reader.num_record_batches)]
     _map_memory(engine, [np.asarray(column.to_numpy()) for column in columns])
     engine.state.borrowed = mapped
+    engine.connect_texts()
     return engine, header
 
 

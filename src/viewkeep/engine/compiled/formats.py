@@ -35,7 +35,8 @@ class Format(ABC):
     scale: int = 0
     """Codes are values times base^scale."""
     order: ClassVar[str] = ""
-    """How codes are ordered as their values are: i as integers, f as bits of floats; else not."""
+    """How codes are ordered as their values are: i as integers, f as bits of floats, t as the texts
+    that they stand for; else not."""
 
     @abstractmethod
     def code(self, value: Any) -> int | None:
@@ -143,6 +144,7 @@ class TextCodes(Format):
     """Texts by a dictionary of their own, which `Coder` holds (`texts.py`)."""
 
     title = "texts"
+    order = "t"
 
     def code(self, value: Any) -> int | None:
         return None

@@ -8,7 +8,7 @@ import numpy as np
 from viewkeep.engine.compiled.emit.program import emit_program
 from viewkeep.engine.compiled.extremes import OVERTAKEN, OrderedProgram, plan_extremes
 from viewkeep.engine.compiled.fast_path import FastPaths
-from viewkeep.engine.compiled.layout import NEGATIVE, Store, unread_inputs
+from viewkeep.engine.compiled.layout import DICTIONARY, NEGATIVE, Store, unread_inputs
 from viewkeep.engine.compiled.llvm import machine
 from viewkeep.engine.compiled.llvm.translate import TOO_WIDE
 from viewkeep.engine.compiled.memory import MemoryState, Words
@@ -59,6 +59,7 @@ class Instance:
         self.state = MemoryState(self.source.memory, self.code.function("start", 1))
         for place, unit in ({} if self.sums is None else self.sums.units).items():
             self.state.words[self.source.memory.areas[unit_name(*place)]] = unit
+        self.connect_texts()
         self.functions: dict[str, Callable[..., int]] = {}
         self._domains = self._domains_of_query(query)
         self._part_keys = {p.atom: program.map(p.map).key for p in program.parts}
@@ -94,6 +95,12 @@ class Instance:
             if overflow == TOO_WIDE:
                 raise self.wider()
             raise Overflow("a payload of the output does not fit 64 bits")
+
+    def connect_texts(self) -> None:
+        """Tell machine code where the dictionary is, if it keeps texts in order."""
+        if self.extremes is not None and self.extremes.of_texts:
+            place = self.source.memory.areas[DICTIONARY]
+            self.state.words[place] = self.coder.texts.address
 
     def check_order(self) -> None:
         """Refuse to read values that were deleted more often than inserted."""

@@ -33,6 +33,9 @@ TABLE_WORDS, POOL_WORDS = 6, 52
 """Of a table: rows, mask, entries, limit, borrowed. Of a pool: words, used, room, borrowed, free
 blocks by size."""
 
+DICTIONARY = "dictionary of texts"
+"""The area of the state with its address, where texts are kept in order."""
+
 NEGATIVE = "negative counts"
 """The area of the state that tells how many counts of counted maps are negative."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from viewkeep.engine.compiled.emit.heaps import rank_text, rise_lines, sink_lines
+from viewkeep.engine.compiled.emit.heaps import order_text, rise_lines, sink_lines
 from viewkeep.engine.compiled.emit.tables import (
     CLAIM,
     POOL,
@@ -14,7 +14,7 @@ from viewkeep.engine.compiled.emit.tables import (
     table_text,
 )
 from viewkeep.engine.compiled.function import Function, Heat
-from viewkeep.engine.compiled.layout import LOADING, NEGATIVE, Index, Memory, Store
+from viewkeep.engine.compiled.layout import DICTIONARY, LOADING, NEGATIVE, Index, Memory, Store
 from viewkeep.engine.compiled.rings import RingShape
 
 
@@ -117,7 +117,7 @@ def store_text(store: Store, memory: Memory) -> Iterator[Function]:
         heat=Heat.HOT,
     )
     for number, index in enumerate(store.indexes):
-        yield from _index_functions(store, index, number)
+        yield from _index_functions(store, index, number, memory)
 
 
 def _negative_lines(old: str, new: str, memory: Memory) -> list[str]:
@@ -146,7 +146,7 @@ def _index_address(store: Store, at: int) -> str:
     return f"b + {8 * (at - store.table.at)}"
 
 
-def _index_functions(store: Store, index: Index, number: int) -> Iterator[Function]:
+def _index_functions(store: Store, index: Index, number: int, memory: Memory) -> Iterator[Function]:
     place = {v: f"k{i}" for i, v in enumerate(store.key)}
     width, arity = entry_width(store, index), len(index.columns)
     names, payload = call_arguments(keys(len(store.key))), store.shape.names("p")
@@ -163,7 +163,7 @@ def _index_functions(store: Store, index: Index, number: int) -> Iterator[Functi
         insert = f"insert_{index.groups.shape}({groups}, {key})"
         lines += ["    if g == 0:", f"        g = {insert}", f"    g += {8 * arity}"]
     if index.order:
-        lines += _rise_lines(store, index)
+        lines += _rise_lines(store, index, memory)
     else:
         lines += [f"    row[{index.place}] = g[1]", f"    entry = push_{width}({pool}, g)", *write]
     lines += carried if index.carries else []
@@ -174,7 +174,7 @@ def _index_functions(store: Store, index: Index, number: int) -> Iterator[Functi
         yield Function(
             _index_function_name("rewrite", store, number), parameters, [*lines, *carried]
         )
-    yield _leave_index_text(store, index, number, find)
+    yield _leave_index_text(store, index, number, find, memory)
 
 
 def _find_other(store: Store, index: Index) -> str:
@@ -184,11 +184,17 @@ def _find_other(store: Store, index: Index) -> str:
     return f"find_{store.table.shape}(b, {call_arguments(key)})"
 
 
-def _rise_lines(store: Store, index: Index) -> list[str]:
+def _dictionary(store: Store, memory: Memory) -> str:
+    """The address of the dictionary of texts."""
+    return f"b[{memory.areas[DICTIONARY] - store.table.at}]"
+
+
+def _rise_lines(store: Store, index: Index, memory: Memory) -> list[str]:
     """Lines that put the value of a row into the heap of its group."""
     (value,) = index.rest
     pool, find = _index_address(store, index.pool), _find_other(store, index)
     lines = [
+        f"t = {_dictionary(store, memory)}",
         "here = g[1]",
         f"p = {pool}",
         f"push_{entry_width(store, index)}(p, g)",
@@ -201,11 +207,12 @@ def _rise_lines(store: Store, index: Index) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
-def _fill_gap_lines(store: Store, index: Index) -> list[str]:
+def _fill_gap_lines(store: Store, index: Index, memory: Memory) -> list[str]:
     """Lines that close the gap `here` of a heap with its last value."""
     find = _find_other(store, index)
     lines = [
         "if here != n:",
+        f"    t = {_dictionary(store, memory)}",
         "    base = p[0] + g[0] * 8",
         "    value = base[n]",
         *(f"    {line}" for line in rise_lines(index.order, find, index.place)),
@@ -218,7 +225,9 @@ def _fill_gap_lines(store: Store, index: Index) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
-def _leave_index_text(store: Store, index: Index, number: int, find: str) -> Function:
+def _leave_index_text(
+    store: Store, index: Index, number: int, find: str, memory: Memory
+) -> Function:
     """The last entry of the list moves into the gap, and its row learns its new position."""
     width, arity, table = entry_width(store, index), len(index.columns), store.table
     rest = {v: f"last[{i}]" for i, v in enumerate(index.rest)}
@@ -237,7 +246,7 @@ def _leave_index_text(store: Store, index: Index, number: int, find: str) -> Fun
         f"    p = {_index_address(store, index.pool)}",
         f"    here = row[{index.place}]",
         "    n = g[1] - 1",
-        *(_fill_gap_lines(store, index) if index.order else fill),
+        *(_fill_gap_lines(store, index, memory) if index.order else fill),
         f"    pop_{width}(p, g)",
     ]
     if arity:
@@ -256,7 +265,8 @@ def memory_text(memory: Memory) -> Iterator[Function]:
     yield from (hash_text(count) for count in sorted({len(table.key) for table in keyed}))
     for shape in sorted({(len(table.key), table.stride) for table in keyed}):
         yield from table_text(*shape)
-    yield from map(rank_text, sorted({index.order for _, index in indexes if index.order}))
+    for order in sorted({index.order for _, index in indexes if index.order}):
+        yield from order_text(order)
     for width in sorted({entry_width(*each) for each in indexes}):
         yield from list_text(width)
     for store in {signature(store): store for store in memory.stores.values()}.values():

@@ -13,6 +13,7 @@ from viewkeep.engine.compiled.emit.triggers import StepWriter
 from viewkeep.engine.compiled.extremes import OrderedProgram
 from viewkeep.engine.compiled.function import Function, Heat, Module
 from viewkeep.engine.compiled.layout import (
+    DICTIONARY,
     NEGATIVE,
     CountBlock,
     Index,
@@ -96,7 +97,7 @@ def _laid_out(
 ) -> Memory:
     if extremes is None:
         return lay_out(program, shape, locals_, areas, dropped)
-    areas = areas | {NEGATIVE: 1} | {each.area: 1 for each in extremes.each}
+    areas = areas | {NEGATIVE: 1, DICTIONARY: 1} | {each.area: 1 for each in extremes.each}
     orders, counted = extremes.orders, extremes.counted
     return lay_out(program, shape, locals_, areas, dropped, orders, counted)
 
