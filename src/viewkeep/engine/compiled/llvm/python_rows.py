@@ -11,6 +11,57 @@ from collections.abc import Sequence
 from viewkeep.engine.compiled.formats import PLAIN
 from viewkeep.engine.compiled.layout import UPDATES
 
+
+def _row_text(name: str, parameters: str, item: str) -> str:
+    """A function that codes a tuple of so many items; `item` goes from %object to `stored`, with
+    the code at %place, or to `no`."""
+    return f"""
+define internal i1 @{name}(ptr %row, i64 %arity, ptr %out{parameters}) {{
+entry:
+  %is = call i1 @is_a(ptr %row, ptr @PyTuple_Type)
+  br i1 %is, label %sized, label %no
+sized:
+  %size = call i64 @PyTuple_Size(ptr %row)
+  %same = icmp eq i64 %size, %arity
+  br i1 %same, label %head, label %no
+head:
+  %i = phi i64 [ 0, %sized ], [ %next, %stored ]
+  %more = icmp slt i64 %i, %arity
+  br i1 %more, label %item, label %yes
+item:
+  %object = call ptr @PyTuple_GetItem(ptr %row, i64 %i)
+  %place = getelementptr i64, ptr %out, i64 %i
+{item}
+stored:
+  %next = add i64 %i, 1
+  br label %head
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
+"""
+
+
+_NUMBER = """\
+  %good = call i1 @plain(ptr %object, ptr %place)
+  br i1 %good, label %stored, label %no"""
+
+_TEXT_OR_NUMBER = f"""\
+  %bit = shl i64 1, %i
+  %own = and i64 %mask, %bit
+  %words = icmp ne i64 %own, 0
+  br i1 %words, label %text, label %number
+text:
+  %coded = call i1 @text(ptr %object, ptr %place, i64 %texts, i64 %coder)
+  br i1 %coded, label %stored, label %no
+number:
+{_NUMBER}"""
+
+_ROWS = _row_text("plain_row", "", _NUMBER).replace(") {", ") alwaysinline {", 1) + _row_text(
+    "typed_row", ", i64 %mask, i64 %texts, i64 %coder", _TEXT_OR_NUMBER
+)
+
 _API = """
 @PyTuple_Type = external global i8
 @PyList_Type = external global i8
@@ -77,32 +128,6 @@ no:
   ret i1 false
 }
 
-define internal i1 @plain_row(ptr %row, i64 %arity, ptr %out) alwaysinline {
-entry:
-  %is = call i1 @is_a(ptr %row, ptr @PyTuple_Type)
-  br i1 %is, label %sized, label %no
-sized:
-  %size = call i64 @PyTuple_Size(ptr %row)
-  %same = icmp eq i64 %size, %arity
-  br i1 %same, label %head, label %no
-head:
-  %i = phi i64 [ 0, %sized ], [ %next, %stored ]
-  %more = icmp slt i64 %i, %arity
-  br i1 %more, label %item, label %yes
-item:
-  %object = call ptr @PyTuple_GetItem(ptr %row, i64 %i)
-  %place = getelementptr i64, ptr %out, i64 %i
-  %good = call i1 @plain(ptr %object, ptr %place)
-  br i1 %good, label %stored, label %no
-stored:
-  %next = add i64 %i, 1
-  br label %head
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}
-
 define internal i1 @text(ptr %object, ptr %out, i64 %texts, i64 %coder) alwaysinline {
 entry:
   %size = alloca i64
@@ -124,40 +149,6 @@ look:
 clear:
   call void @PyErr_Clear()
   br label %no
-no:
-  ret i1 false
-}
-
-define internal i1 @typed_row(ptr %row, i64 %arity, ptr %out, i64 %mask, i64 %texts, i64 %coder) {
-entry:
-  %is = call i1 @is_a(ptr %row, ptr @PyTuple_Type)
-  br i1 %is, label %sized, label %no
-sized:
-  %size = call i64 @PyTuple_Size(ptr %row)
-  %same = icmp eq i64 %size, %arity
-  br i1 %same, label %head, label %no
-head:
-  %i = phi i64 [ 0, %sized ], [ %next, %stored ]
-  %more = icmp slt i64 %i, %arity
-  br i1 %more, label %item, label %yes
-item:
-  %object = call ptr @PyTuple_GetItem(ptr %row, i64 %i)
-  %place = getelementptr i64, ptr %out, i64 %i
-  %bit = shl i64 1, %i
-  %own = and i64 %mask, %bit
-  %words = icmp ne i64 %own, 0
-  br i1 %words, label %text, label %number
-text:
-  %coded = call i1 @text(ptr %object, ptr %place, i64 %texts, i64 %coder)
-  br i1 %coded, label %stored, label %no
-number:
-  %good = call i1 @plain(ptr %object, ptr %place)
-  br i1 %good, label %stored, label %no
-stored:
-  %next = add i64 %i, 1
-  br label %head
-yes:
-  ret i1 true
 no:
   ret i1 false
 }
@@ -221,7 +212,7 @@ UPDATE = "update"
 
 def parse_module() -> str:
     """LLVM of `parse(list, arity, addresses)`: whether all rows were tuples of plain integers."""
-    return _API + _PARSE
+    return _API + _ROWS + _PARSE
 
 
 def single_text(name: str, arity: int, functions: Sequence[str]) -> str:
@@ -387,7 +378,7 @@ def _return_lines(label: str, constant: str) -> list[str]:
 
 def api_text() -> str:
     """The declarations that `single_text` needs."""
-    return _API
+    return _API + _ROWS
 
 
 def available() -> bool:

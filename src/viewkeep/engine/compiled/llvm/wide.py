@@ -12,6 +12,17 @@ _NAME = re.compile(r"w(\d)_")
 _FUNCTION = re.compile(r"(?:set_)?(?:wide|binary)(\d)(?:_at)?")
 _USES = re.compile(r"\b(?:w|wide|binary|set_wide)(\d)(?:_|\()")
 
+_UNPACK = """\
+  %high = lshr i64 %bits, 52
+  %exponent = and i64 %high, 2047
+  %fraction = and i64 %bits, 4503599627370495
+  %whole = or i64 %fraction, 4503599627370496
+  %tiny = icmp eq i64 %exponent, 0
+  %mantissa = select i1 %tiny, i64 %fraction, i64 %whole
+  %one = select i1 %tiny, i64 1, i64 %exponent
+  %place = sub i64 %one, 1075"""
+"""A float from its %bits: the %mantissa times 2^%place."""
+
 
 def is_wide(name: str) -> bool:
     """Whether a variable is an integer of several words."""
@@ -74,14 +85,7 @@ done:
 }}
 
 define internal {kind} @binary_{kind}(i64 %s, i64 %bits, i64 %e) alwaysinline {{
-  %high = lshr i64 %bits, 52
-  %exponent = and i64 %high, 2047
-  %fraction = and i64 %bits, 4503599627370495
-  %whole = or i64 %fraction, 4503599627370496
-  %tiny = icmp eq i64 %exponent, 0
-  %mantissa = select i1 %tiny, i64 %fraction, i64 %whole
-  %one = select i1 %tiny, i64 1, i64 %exponent
-  %place = sub i64 %one, 1075
+{_UNPACK}
   %shift = add i64 %place, %e
   %nothing = icmp eq i64 %mantissa, 0
   %left = icmp sge i64 %shift, 0
@@ -127,19 +131,12 @@ good:
 """
 
 
-_WINDOW = """
+_WINDOW = f"""
 declare i64 @llvm.ctlz.i64(i64, i1)
 declare i64 @llvm.cttz.i64(i64, i1)
 
-define internal i64 @note_window(i64 %at, i64 %bits) {
-  %high = lshr i64 %bits, 52
-  %exponent = and i64 %high, 2047
-  %fraction = and i64 %bits, 4503599627370495
-  %whole = or i64 %fraction, 4503599627370496
-  %tiny = icmp eq i64 %exponent, 0
-  %mantissa = select i1 %tiny, i64 %fraction, i64 %whole
-  %one = select i1 %tiny, i64 1, i64 %exponent
-  %place = sub i64 %one, 1075
+define internal i64 @note_window(i64 %at, i64 %bits) {{
+{_UNPACK}
   %nothing = icmp eq i64 %mantissa, 0
   br i1 %nothing, label %end, label %some
 some:
@@ -163,5 +160,5 @@ some:
   ret i64 0
 end:
   ret i64 0
-}
+}}
 """
