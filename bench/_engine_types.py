@@ -16,6 +16,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import viewkeep as vk
 from bench._engine_data import Workload
 from bench._engine_rivals import timed
+from viewkeep.rings import MatrixRing
 
 BATCH = 10_000
 REPEATS = 3
@@ -158,6 +159,64 @@ def polars_once(load: TypedLoad) -> float | None:
     frame = pl.from_arrow(load.table)
     with pl.SQLContext(R=frame) as context:
         return min(timed(lambda: context.execute(load.sql, eager=True)) for _ in range(REPEATS))
+
+
+# --- matrices -------------------------------------------------------------------------------------
+
+FEATURES = tuple(f"x{i}" for i in range(10))
+
+
+def covariance_rows(rows: int) -> pa.Table:
+    """Rows of ten features."""
+    random = np.random.default_rng(10)
+    return pa.table({name: random.normal(size=rows) for name in FEATURES})
+
+
+def covariance_rate(rows: pa.Table, keep_inputs: bool) -> float:
+    """Rows per second of the degree-10 matrix ring, from Arrow batches."""
+    live = vk.maintain(
+        f"Q() = R({', '.join(FEATURES)})",
+        ring=MatrixRing(FEATURES),
+        engine="compiled",
+        keep_inputs=keep_inputs,
+    )
+    best = 0.0
+    for sign in (1, -1) * REPEATS:
+        counts = np.full(BATCH, sign, np.int64)
+
+        def work(counts: np.ndarray = counts) -> None:
+            for batch in rows.to_batches(BATCH):
+                live.update_batch("R", pa.Table.from_batches([batch]), counts[: len(batch)])
+
+        best = max(best, len(rows) / timed(work))
+    return best
+
+
+def numpy_covariance_rate(rows: pa.Table) -> float:
+    """Rows per second of NumPy that adds up a product of matrices for each batch."""
+
+    def work() -> None:
+        total = np.zeros((len(FEATURES) + 1,) * 2)
+        for batch in rows.to_batches(BATCH):
+            columns = [column.to_numpy() for column in batch.columns]
+            matrix = np.column_stack([np.ones(len(batch)), *columns])
+            total += matrix.T @ matrix
+
+    return len(rows) / min(timed(work) for _ in range(REPEATS))
+
+
+def covariance_seconds(rows: pa.Table) -> float:
+    """Seconds of DuckDB for all sums and sums of products."""
+    import duckdb
+
+    products = [f"sum({a} * {b})" for i, a in enumerate(FEATURES) for b in FEATURES[i:]]
+    items = ", ".join(["count(*)", *(f"sum({name})" for name in FEATURES), *products])
+    with duckdb.connect() as session:
+        session.execute("set threads to 1")
+        session.register("given", rows)
+        session.execute("create table R as select * from given")
+        query = f"select {items} from R"
+        return min(timed(lambda: session.execute(query).fetchall()) for _ in range(REPEATS))
 
 
 # --- texts and subscribers ------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Updates per second of the compiled engine, beside its rivals, on five workloads.
+"""Updates per second of the compiled engine, beside its rivals, on six workloads.
 
 Run with `python -m bench.engine`; it writes docs/engine_figures.md and plots to docs/plots/. The
 C++ twin is built when there is a g++; Pathway is installed into an environment of its own with
@@ -27,8 +27,12 @@ from bench._engine_plots import draw
 from bench._engine_rivals import checks, dicts_rate, duckdb_seconds, pathway_rate, timed, twin_rate
 from bench._engine_types import (
     compiled_rate,
+    covariance_rate,
+    covariance_rows,
+    covariance_seconds,
     dict_rate,
     duckdb_once,
+    numpy_covariance_rate,
     polars_once,
     reference_rate,
     subscriber_rates,
@@ -245,6 +249,15 @@ def measure_texts(scale: int, pathway: Path | None) -> Iterator[Figure]:
     yield Figure("A, star count", "compiled, a subscriber", "changes as rows", rows, "changes/s")
 
 
+def measure_matrices(scale: int, pathway: Path | None) -> Iterator[Figure]:
+    """Workload M: the covariance of ten features, by the matrix ring, from Arrow batches."""
+    rows, name = covariance_rows(100_000 // scale), "M, covariance of 10 features"
+    for title, keep in (("compiled", True), ("compiled, no inputs kept", False)):
+        yield Figure(name, title, "batches", covariance_rate(rows, keep), "updates/s", 3e6)
+    yield Figure(name, "NumPy", "batches", numpy_covariance_rate(rows), "updates/s")
+    yield Figure(name, "DuckDB", "recompute once", covariance_seconds(rows), "s")
+
+
 PROGRAMS = {
     "star, viewtree": (STAR, "viewtree"),
     "triangle, delta": (TRIANGLE, "delta"),
@@ -380,6 +393,7 @@ MEASURES = {
     "C": measure_housing,
     "T": measure_types,
     "S": measure_texts,
+    "M": measure_matrices,
 }
 
 
@@ -387,7 +401,7 @@ def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="a tenth of the data")
-    parser.add_argument("--parts", default="KABHCTS", help="which (K: compiling, H: hubs)")
+    parser.add_argument("--parts", default="KABHCTSM", help="which (K: compiling, H: hubs)")
     parser.add_argument("--pathway", type=Path, help="folder for Pathway's environment")
     parser.add_argument("--docs", action="store_true", help="write docs/engine_figures.md")
     chosen = parser.parse_args()

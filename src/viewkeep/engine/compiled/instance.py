@@ -15,6 +15,7 @@ from viewkeep.engine.compiled.memory import MemoryState, Words
 from viewkeep.engine.compiled.rings import COUNT, Overflow, Retype, Unfit, shape_of
 from viewkeep.engine.compiled.sums import WINDOW, mark_summed, plan_sums, sum_signature, unit_name
 from viewkeep.engine.compiled.table_intake import Columns
+from viewkeep.engine.compiled.unread_maps import WIDE, without_unread_maps
 from viewkeep.engine.compiled.values import Coder, Domain
 from viewkeep.plan.payload import Payload
 from viewkeep.plan.program import Program
@@ -43,6 +44,8 @@ class Instance:
         shape = shape_of(payload.ring) if self.sums is None else self.sums.shape
         if isinstance(shape, str):
             raise Unfit(shape)
+        if shape.size >= WIDE:
+            program = without_unread_maps(program)
         self.extremes: OrderedProgram | None = None
         if self.sums is not None:
             self.extremes = plan_extremes(query, program, self.coder, self.sums.places)

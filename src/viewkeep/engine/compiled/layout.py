@@ -338,7 +338,7 @@ def _loading_steps(
 def unread_inputs(program: Program, others: frozenset[str] = frozenset()) -> frozenset[str]:
     """Inputs that are read by nothing but loading: results do not need them afterwards, unless
     they are among the `others`."""
-    read = {name for steps, _, _ in steps_after_loading(program) for name in _maps_accessed(steps)}
+    read = {name for steps, _, _ in steps_after_loading(program) for name in maps_accessed(steps)}
     for trigger in program.triggers:
         steps = [step for block in trigger.blocks for step in block.steps]
         read |= {step.target for step in steps if isinstance(step, Update) and step.live}
@@ -346,14 +346,15 @@ def unread_inputs(program: Program, others: frozenset[str] = frozenset()) -> fro
     return frozenset(inputs - read - others)
 
 
-def _maps_accessed(steps: tuple[Step, ...]) -> Iterator[str]:
+def maps_accessed(steps: tuple[Step, ...]) -> Iterator[str]:
+    """The maps that some steps read."""
     for step in steps:
         match step:
             case Join(accesses=accesses):
                 yield from (access.map for access in accesses)
             case Union(branches=branches):
                 for branch in branches:
-                    yield from _maps_accessed((*branch.over, *branch.steps))
+                    yield from maps_accessed((*branch.over, *branch.steps))
             case Update() | Collect():
                 pass
 
