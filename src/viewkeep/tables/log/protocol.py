@@ -1,7 +1,8 @@
 """What Delta tables may use, and what of it cannot be read correctly here."""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from deltalake import DeltaTable
@@ -32,6 +33,33 @@ COLLATION = "__COLLATIONS"
 """In the metadata of a column of texts that are not compared by their characters."""
 
 
+_UNKNOWN_FEATURE = re.compile(r"Feature '([^']+)' is not supported")
+_MANAGED = "catalog-managed table"
+"""In deltalake's error for a table whose newest version only its catalog knows."""
+
+
+def refused_feature(error: str) -> str:
+    """What deltalake's refusal to open a table means, and what to do; empty for other errors.
+
+    >>> print(refused_feature("Kernel error: Unsupported: Feature 'tomorrow' is not supported"))
+    the table uses tomorrow, which cannot be read here; copy it into a table without, or switch it off
+    """  # noqa: E501  # the line of a doctest
+    if _MANAGED in error:
+        return (
+            "the table uses catalogManaged: only its catalog knows the newest version, so that it "
+            "cannot be read here; copy it into a table that no catalog manages"
+        )
+    unknown = _UNKNOWN_FEATURE.findall(error)
+    return _refusal(unknown) if unknown else ""
+
+
+def _refusal(features: Iterable[str]) -> str:
+    return (
+        f"the table uses {', '.join(features)}, which cannot be read here; "
+        "copy it into a table without, or switch it off"
+    )
+
+
 def unreadable(table: DeltaTable) -> str:
     """Why a version cannot be read correctly, and what to do; empty if it can."""
     unknown = sorted(set(table.protocol().reader_features or ()) - READABLE_FEATURES)
@@ -42,12 +70,7 @@ def unreadable(table: DeltaTable) -> str:
     ]
     if variants:
         return f'column "{variants[0]}" has the type variant, which cannot be read here; drop it'
-    if unknown:
-        return (
-            f"the table uses {', '.join(unknown)}, which cannot be read here; "
-            "copy it into a table without, or switch it off"
-        )
-    return ""
+    return _refusal(unknown) if unknown else ""
 
 
 def _has_variant(kind: Any) -> bool:

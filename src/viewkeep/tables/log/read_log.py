@@ -41,7 +41,7 @@ from viewkeep.tables.log.entries import (
     recent_entries,
 )
 from viewkeep.tables.log.memory import RECENT, log_memory
-from viewkeep.tables.log.protocol import may_have_vectors, unreadable
+from viewkeep.tables.log.protocol import may_have_vectors, refused_feature, unreadable
 from viewkeep.tables.log.replay import Vectors, replay_vectors
 from viewkeep.tables.log.snapshots import Snapshot, files_of
 from viewkeep.tables.log.write_entry import (
@@ -263,7 +263,10 @@ class TableLog:
         try:
             with storage_errors(self.uri):
                 table = DeltaTable(self.uri, version=version, storage_options=self.options)
-        except StorageError:
+        except StorageError as error:
+            refusal = refused_feature(str(error))
+            if refusal:
+                raise UnsupportedTableError(f"{self.uri}: {refusal}") from error
             if self._local is not None:
                 find_damage(self._local)
             raise
