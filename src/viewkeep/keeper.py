@@ -4,6 +4,7 @@ A keeper holds nothing but the path of its lake: what is defined and what views 
 the lake, so that any number of keepers, in any processes, may work on it at the same time.
 
     create_table, register_table, create_view     definitions
+    alter_table                                   other columns for a table
     apply, transaction                            one atomic change of a table, or of several
     ingest, sink, capture, quarantine             files, streams and databases; what did not fit
     refresh                                       all views, in the order in which they read
@@ -17,18 +18,21 @@ the lake, so that any number of keepers, in any processes, may work on it at the
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
+from functools import partial
 from importlib import import_module
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from viewkeep.arguments import checked
 from viewkeep.lake import RefreshReport, Verification
+from viewkeep.lake.alter_table import Alteration, alter_table
 from viewkeep.lake.change_tables import change_table, change_tables
 from viewkeep.lake.create_table import create_table, register_table
 from viewkeep.lake.drop import drop_table, drop_view
 from viewkeep.lake.intake import IngestReport, intake_of
 from viewkeep.lake.lake import lake_location
 from viewkeep.lake.vacuum import clean
+from viewkeep.lake.views.adapt_views import adapt_views
 from viewkeep.lake.views.view_options import ViewOptions
 from viewkeep.lake_reader import LakeReader
 from viewkeep.live_view import LiveView as LiveView
@@ -112,10 +116,42 @@ class Keeper(LakeReader):
         foreign_keys: Iterable[str | Reference] = (),
         fds: Iterable[str | FunctionalDependency] = (),
         static: bool = False,
+        replace: bool = False,
     ) -> None:
-        """Make an existing Delta table, which others write, known to the lake."""
+        """Make an existing Delta table, which others write, known to the lake; with `replace`, in
+        place of one that is registered under the name, with another key or at another place.
+
+        `location` is a folder, a URI or, in a lake with Spark, a name in one of its catalogs
+        ("catalog.schema.orders"), whose location is asked for once, now.
+        Columns that its writers add, widen or drop are taken over by refreshes and new views. Views
+        go on with the columns that they were created over; those that read a column which is gone
+        or is not wider stop, and those that read a wider one are computed anew.
+        """
         constraints = {"foreign_keys": foreign_keys, "fds": fds, "static": static}
-        register_table(self._lake, name, lake_location(location), key, constraints)
+        adapt = partial(adapt_views, self._plans) if replace else None
+        place = lake_location(self._session.table_place(location))
+        register_table(self._lake, name, place, key, constraints, adapt)
+
+    @checked
+    def alter_table(
+        self,
+        name: str,
+        add: Mapping[str, Any] | None = None,
+        drop: Sequence[str] = (),
+        rename: Mapping[str, str] | None = None,
+        widen: Mapping[str, Any] | None = None,
+    ) -> list[str]:
+        """Give a table that Viewkeep owns other columns, in one commit; the names of the views that
+        stop, since they read a column that is dropped or renamed.
+
+        `add` has new columns with their types, which are NULL in the rows that are there; `rename`
+        new names by the old ones; `widen` types that hold all values of the old ones. Views go on
+        with the columns that they were created over, `SELECT *` included; those that read a widened
+        column are computed anew by the next refresh. All but `add` writes the files of the table
+        anew.
+        """
+        alteration = Alteration(add or {}, tuple(drop), rename or {}, widen or {})
+        return alter_table(self._plans, name, alteration)
 
     @checked
     def create_view(

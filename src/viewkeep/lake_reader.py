@@ -29,6 +29,7 @@ from viewkeep.lake.read import entry_rows
 from viewkeep.lake.views.cache_versions import CacheDescription, describe_caches
 from viewkeep.lake.views.explain_view import script_of, view_explanation
 from viewkeep.lake.views.status import ViewStatus, view_statuses
+from viewkeep.lake.views.stored_view import refresh_reports
 from viewkeep.lake.views.view import View
 from viewkeep.lake.views.view_options import ViewOptions
 from viewkeep.lake.views.view_plans import ViewPlans
@@ -101,7 +102,7 @@ class LakeReader:
     def read(self, name: str, version: int | None = None, backend: str | None = None) -> Any:
         """A table or view, now or at one of its versions: a DataFrame of Spark where the lake has
         Spark, else, or with `backend="duckdb"`, an Arrow table."""
-        rows = entry_rows(self._lake, name, version, self._plans.view)
+        rows = entry_rows(self._lake, name, version)
         return self._session.read(rows, backend)
 
     @checked
@@ -158,7 +159,8 @@ class LakeReader:
     @checked
     def history(self, name: str, limit: int | None = None) -> list[RefreshReport]:
         """The refreshes of a view, newest first, or so many of them."""
-        return list(islice(self._view(name).reports(), limit))
+        definition = self._lake.catalog.read().finished_view(name)
+        return list(islice(refresh_reports(self._lake.at(definition.location)), limit))
 
     @checked
     def caches(self, name: str) -> list[CacheDescription]:
@@ -203,8 +205,8 @@ class LakeReader:
         self, views: Mapping[str, tuple[str, ViewOptions]], tables: Mapping[str, Table]
     ) -> list[ViewPreview]:
         """What `create_view` would make of views, in an order in which none reads a later one, over
-        what is here and over `tables` that are not here yet: how each would be kept, and how it
-        differs from the view of that name; makes nothing."""
+        what is here and over `tables` that are not here yet, or not with these columns: how each
+        would be kept, and how it differs from the view of that name; makes nothing."""
         requests = [(name, sql, options) for name, (sql, options) in views.items()]
         return preview_views(self._plans, tables, requests)
 

@@ -24,6 +24,7 @@ from viewkeep.lake.catalog import Catalog, TableDefinition, ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.live_states import Pin, save_state, saved_state
 from viewkeep.lake.transactions import Transactions
+from viewkeep.lake.views.seen_columns import readable_tables
 from viewkeep.lake.views.view_plans import ViewPlans
 from viewkeep.maintainer import Maintainer, OutputChange, engine_obstacle, maintain
 from viewkeep.query.conjunctive import ConjunctiveQuery
@@ -244,6 +245,7 @@ def open_live(plans: ViewPlans, name: str, resume: bool) -> LiveView:
     """A live view resumed from its saved state where possible, else built from the tables."""
     catalog = plans.lake.catalog.read()
     definition = catalog.finished_view(name)
+    plans.view(definition, catalog)  # refuses a view that reads a column which is lost
     tables = _base_tables(catalog, definition)
     declared_tables = {name: each.table for name, each in tables.items()}
     query = from_sql(definition.sql, declared_tables)
@@ -254,7 +256,7 @@ def open_live(plans: ViewPlans, name: str, resume: bool) -> LiveView:
 
 
 def _base_tables(catalog: Catalog, definition: ViewDefinition) -> dict[str, TableDefinition]:
-    tables = {}
+    tables, readable = {}, readable_tables(catalog, definition)
     for name in definition.inputs:
         if name not in catalog.tables:
             raise QueryError(
@@ -263,7 +265,7 @@ def _base_tables(catalog: Catalog, definition: ViewDefinition) -> dict[str, Tabl
             )
         if not catalog.tables[name].table.key:
             raise QueryError(f'table "{name}" has no key; live views follow tables by their keys')
-        tables[name] = catalog.tables[name]
+        tables[name] = replace(catalog.tables[name], table=readable[name])
     return tables
 
 

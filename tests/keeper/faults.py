@@ -17,7 +17,8 @@ from viewkeep.tables.log.delta import LakeTable
 POINTS: tuple[tuple[type, str], ...] = (
     (LakeTable, "create"),
     (LakeTable, "_write"),
-    (LakeTable, "_replace_form"),
+    (LakeTable, "_put_form"),
+    (LakeTable, "_add_columns"),
     (LakeTable, "_list_bounds"),
     (ParquetFolder, "write"),
     (ParquetFolder, "write_vectors"),

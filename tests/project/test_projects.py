@@ -227,6 +227,42 @@ def test_a_run_that_was_cut_short_is_finished_by_the_next(
     assert set(actions(shop).values()) == {"leave"}
 
 
+def test_columns_that_a_project_adds_and_widens(tmp_path: Path) -> None:
+    star = "CREATE MATERIALIZED VIEW star AS SELECT * FROM parts;"
+    folder = project(tmp_path, {"tables.sql": TABLES, "cost.sql": COST, "star.sql": star})
+    run(folder)
+    Keeper(folder / "lake").apply("parts", inserts=[(1, "a", 5)])
+    edit(folder / "tables.sql", "name STRING, price INT", "name STRING, size INT, price BIGINT")
+    named = "CREATE MATERIALIZED VIEW sizes AS SELECT size, count(*) AS n FROM parts GROUP BY size;"
+    write(folder / "sizes.sql", named)
+    read = read_project(folder)
+    steps = {e.name: e for e in plan_project(read, Keeper(read.lake)).steps}
+    assert (steps["parts"].action, steps["parts"].reason) == (
+        "alter",
+        "add size int; price becomes bigint",
+    )
+    assert {n: steps[n].action for n in ("uses", "star", "sizes")} == {
+        "uses": "leave",
+        "star": "replace",
+        "sizes": "create",
+    }
+    run(folder)
+    keeper = Keeper(folder / "lake")
+    assert keeper.table("parts").names == ("pid", "name", "price", "size")
+    assert keeper.read("star").to_pylist() == [{"pid": 1, "name": "a", "price": 5, "size": None}]
+    assert all(keeper.verify(name).ok for name in keeper.views)
+    assert set(actions(folder).values()) == {"leave"}
+
+
+def test_columns_that_a_project_drops_are_not_dropped(tmp_path: Path) -> None:
+    folder = project(tmp_path, {"tables.sql": TABLES})
+    run(folder)
+    edit(folder / "tables.sql", "name STRING, ", "")
+    read = read_project(folder)
+    [problem] = plan_project(read, Keeper(read.lake)).problems
+    assert "viewkeep table alter parts" in problem.reason
+
+
 def test_tables_are_never_changed(shop: Path) -> None:
     run(shop)
     edit(shop / "tables" / "shop.sql", "name STRING NOT NULL", "name STRING")

@@ -17,7 +17,7 @@ from viewkeep.cli.options import (
 )
 from viewkeep.errors import ViewkeepError
 
-app = group(help="Make, register, list and drop the base tables of a lake.")
+app = group(help="Make, register, alter, list and drop the base tables of a lake.")
 
 Name = Annotated[
     str,
@@ -109,29 +109,100 @@ def create_table(
 def register(
     name: Name,
     location: Annotated[
-        str, typer.Argument(help="Folder or URI of a Delta table.", show_default=False)
+        str,
+        typer.Argument(
+            help="Folder or URI of a Delta table, or its name in a catalog of Spark.",
+            show_default=False,
+        ),
     ],
     key: KeyColumns = None,
     foreign_key: ColumnForeignKeys = None,
     fd: TableDependencies = None,
     static: Static = False,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="In place of a table that is registered under the name."),
+    ] = False,
     lake: LakePath = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a Delta table that others write known to the lake.
 
     Its key is checked once, now, and trusted from then on. Rows of a table without a key are told
-    apart by all columns that a view reads, and by the number of the copy.
+    apart by all columns that a view reads, and by the number of the copy. Columns that its writers
+    add, widen or drop are seen by the next refresh; --replace is for another key or place.
 
-    **Example**
+    **Examples**
 
     ```text
     viewkeep table register orders /data/warehouse/orders --key order_id
+
+    viewkeep table register orders /data/archive/orders --key order_id --replace
     ```
     """
+    constraints = (key or (), foreign_key or (), fd or (), static)
     with open_keeper(lake, "reading ...") as keeper:
-        keeper.register_table(name, location, key or (), foreign_key or (), fd or (), static)
+        keeper.register_table(name, location, *constraints, replace=replace)
     print_confirmation(as_json, {"registered": name}, f"registered {name}")
+
+
+@app.command("alter", cls=Command)
+def alter_table(
+    name: Name,
+    add: Annotated[
+        list[str] | None,
+        typer.Option(help="A new column with its type.", metavar='"NAME TYPE"'),
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column to drop.", metavar="NAME")
+    ] = None,
+    rename: Annotated[
+        list[str] | None, typer.Option(help="A column and its new name.", metavar="OLD=NEW")
+    ] = None,
+    widen: Annotated[
+        list[str] | None,
+        typer.Option(help="A column and a wider type for it.", metavar='"NAME TYPE"'),
+    ] = None,
+    lake: LakePath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a table other columns, in one commit.
+
+    New columns are NULL in the rows that are there. Views go on with the columns that they were
+    created over; those that read a column which is dropped or renamed stop, and are named; those
+    that read a wider one are computed anew by the next refresh. Options may be given several times.
+
+    **Examples**
+
+    ```text
+    viewkeep table alter parts --add "colour string" --widen "price bigint"
+
+    viewkeep table alter parts --rename name=title --drop weight
+    ```
+    """
+    with open_keeper(lake, "altering ...") as keeper:
+        stopped = keeper.alter_table(
+            name,
+            add=_pairs(add, None, "NAME TYPE"),
+            drop=drop or (),
+            rename=_pairs(rename, "=", "OLD=NEW"),
+            widen=_pairs(widen, None, "NAME TYPE"),
+        )
+    views = f"; these views read columns that are gone: {', '.join(stopped)}" if stopped else ""
+    print_confirmation(as_json, {"altered": name, "stopped": stopped}, f"altered {name}{views}")
+
+
+def _pairs(texts: list[str] | None, separator: str | None, form: str) -> dict[str, str]:
+    """Names with what is given for them, from texts of one form."""
+    pairs: dict[str, str] = {}
+    for text in texts or ():
+        parts = [each.strip() for each in text.split(separator, 1)]
+        if len(parts) != 2 or not all(parts):
+            raise ViewkeepError(f'"{text}": expected {form}')
+        if parts[0] in pairs:
+            raise ViewkeepError(f'column "{parts[0]}" is given twice')
+        pairs[parts[0]] = parts[1]
+    return pairs
 
 
 @app.command("list", cls=Command)

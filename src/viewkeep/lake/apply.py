@@ -161,7 +161,7 @@ def _apply_to_newest(
     """The changes against the newest version, in the next one; a `ConflictError` if there is one
     meanwhile."""
     snapshot = table.snapshot()
-    _check_table_columns(definition, snapshot)
+    check_table_columns(definition, snapshot)
     matches = find_rows_by_key(scans, table, snapshot, keys, driver_bytes)
     net_changes = net_user_changes(definition.name, definition.table, changes, matches)
     if net_changes.is_empty:
@@ -172,15 +172,15 @@ def _apply_to_newest(
     return version, net_changes
 
 
-def _check_table_columns(definition: TableDefinition, snapshot: Snapshot) -> None:
+def check_table_columns(definition: TableDefinition, snapshot: Snapshot) -> None:
     """Refuse a table whose columns another writer has changed: rows would not fit it."""
     declared, there = definition.table.names, [field.name for field in snapshot.fields]
     changed = [*(n for n in there if n not in declared), *(n for n in declared if n not in there)]
     if changed:
         what = "added" if changed[0] in there else "dropped"
         raise SchemaError(
-            f'table "{definition.name}": another writer {what} the column "{changed[0]}"; drop the '
-            "table (its folder stays) and register it as it is now"
+            f'table "{definition.name}": another writer {what} the column "{changed[0]}"; if that '
+            "was alter_table, try again, else drop the table (its folder stays) and register it"
         )
 
 

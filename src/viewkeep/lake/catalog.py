@@ -51,7 +51,9 @@ class ViewDefinition:
     `chosen` is the one that was found best for them, if not IDs, and `chosen_why` tells why;
     `expected` are, for each table, the changes that were expected and the seconds that they take.
     `project` is the project of files that defines it, if one does. `text` is the newest text of the
-    query, where it is another than `sql`, which the rows and caches were planned from.
+    query, where it is another than `sql`, which the rows and caches were planned from. `sees` are
+    the columns that it was defined over, with their types, of tables that have others now
+    (`views.seen_columns`).
     """
 
     name: str
@@ -75,6 +77,7 @@ class ViewDefinition:
     project: str = ""
     expected: tuple[tuple[str, int, float], ...] = ()
     text: str = ""
+    sees: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
 
     @property
     def newest_sql(self) -> str:
@@ -103,6 +106,7 @@ class ViewDefinition:
             "project": self.project,
             "expected": [list(each) for each in self.expected],
             "text": self.text,
+            **({"sees": {n: dict(columns) for n, columns in self.sees}} if self.sees else {}),
             **_table_as_json(self.table),
         }
 
@@ -131,6 +135,7 @@ class ViewDefinition:
             values.get("project", ""),
             tuple((name, count, cost) for name, count, cost in values.get("expected", ())),
             values.get("text", ""),
+            tuple((n, tuple(columns.items())) for n, columns in values.get("sees", {}).items()),
         )
 
 

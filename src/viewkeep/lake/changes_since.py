@@ -17,9 +17,11 @@ from viewkeep.lake.lake import Lake
 from viewkeep.lake.transactions import Transactions
 from viewkeep.lake.views.stored_view import STATE
 from viewkeep.query.tables import HIDDEN, Table
+from viewkeep.query.types.widening import is_widening
 from viewkeep.tables.feed import (
     CHANGES,
     HARMLESS,
+    LOST,
     Feed,
     TooManyChangesError,
     UnclearChangesError,
@@ -111,6 +113,10 @@ class _ChangeHistory:
         if version == 0:
             return replace(self._no_changes, inserts=self._all_rows(self._table.snapshot(0)))
         commit = self._commit_of_version(version)
+        lost = {} if commit is None else (commit.notes or {}).get(LOST, {})
+        gone = [each for each, kind in lost.items() if not kind]
+        if gone:
+            raise SchemaError(f"columns are gone since then: {', '.join(gone)}")
         is_noted = commit is not None and commit.notes is not None and CHANGES in commit.notes
         if commit is not None and not is_noted and commit.operation in HARMLESS:
             return self._no_changes
@@ -152,10 +158,11 @@ class _ChangeHistory:
 
     def _check_old_columns(self, snapshot: Snapshot) -> None:
         """Refuse a version whose rows have no place among those of today."""
-        now = {(field.name, field.type) for field in self._visible.columns}
-        visible_fields = [field for field in snapshot.fields if not field.name.startswith(HIDDEN)]
-        if {(field.name, field.type) for field in visible_fields} != now:
-            raise SchemaError(f"version {snapshot.version} has other columns")
+        now = {field.name: field.type for field in self._visible.columns}
+        for field in snapshot.fields:
+            kind = field.type if field.name.startswith(HIDDEN) else now.get(field.name)
+            if kind is None or (kind != field.type and not is_widening(field.type, kind)):
+                raise SchemaError(f"version {snapshot.version} has other columns")
 
     def _all_rows(self, snapshot: Snapshot) -> pa.Table:
         self._check_old_columns(snapshot)

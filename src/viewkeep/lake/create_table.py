@@ -1,6 +1,6 @@
 """New tables: their columns and rows from what a user gives, and keys that are checked first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
@@ -26,6 +26,8 @@ from viewkeep.tables.user_rows import read_user_rows
 
 Constraints = Mapping[str, Any]
 """Foreign keys, functional dependencies, and whether the table is static."""
+Adapt = Callable[[Catalog, TableDefinition], Catalog]
+"""The catalog with another definition of a table, and with views that fit it."""
 
 
 def create_table(
@@ -62,17 +64,47 @@ def create_table(
 
 
 def register_table(
-    lake: Lake, name: str, location: str, key: Sequence[str], constraints: Constraints
+    lake: Lake,
+    name: str,
+    location: str,
+    key: Sequence[str],
+    constraints: Constraints,
+    adapt: Adapt | None = None,
 ) -> None:
-    """Define an existing Delta table, which others write."""
+    """Define an existing Delta table, which others write; with `adapt`, also in place of one that
+    is registered, whose views are adapted."""
     lake.place(name)
-    lake.catalog.read().check_free(name)
+    if adapt is None or name not in lake.catalog.read().entries:
+        lake.catalog.read().check_free(name)
+    else:
+        _replaceable_table(lake.catalog.read(), name)
     table = lake.at(location)
     snapshot = table.snapshot()
     declared = external_table(name, snapshot, key, constraints)
     if declared.key:
         check_keys(name, declared, StoredRows.whole(table, snapshot), lake.scans)
-    _define_table(lake, TableDefinition(name, declared, table.uri, owned=False), "register_table")
+    definition = TableDefinition(name, declared, table.uri, owned=False)
+    if adapt is None or name not in lake.catalog.read().entries:
+        _define_table(lake, definition, "register_table")
+        return
+
+    def adapted(catalog: Catalog) -> Catalog:
+        _replaceable_table(catalog, name)
+        return adapt(catalog, definition)
+
+    lake.catalog.change(f"register_table {name}", adapted)
+
+
+def _replaceable_table(catalog: Catalog, name: str) -> TableDefinition:
+    if name in catalog.views:
+        raise CatalogError(f'there is a view "{name}" already; choose another name')
+    definition = catalog.table(name)
+    if definition.owned:
+        raise CatalogError(
+            f'table "{name}" is not registered: Viewkeep writes it; alter_table gives it other '
+            "columns, and drop_table forgets it"
+        )
+    return definition
 
 
 def external_table(

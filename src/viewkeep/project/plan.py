@@ -1,7 +1,8 @@
 """A project beside a lake: what is to be made, replaced, left and dropped, and why; runs nothing.
 
-Tables hold data that cannot be computed again, so that a plan never changes or drops one. Views are
-compared as algebra (`refresh.preview`): one whose text alone has changed keeps its rows.
+Tables hold data that cannot be computed again, so that a plan never drops one, and loses no column:
+it adds columns, and widens types. Views are compared as algebra (`refresh.preview`): one whose text
+alone has changed keeps its rows.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,14 +10,15 @@ from dataclasses import dataclass, field
 
 from viewkeep.errors import ParseError, ViewkeepError
 from viewkeep.explain import AnalyzedQuery, explain
+from viewkeep.lake.alter_table import Alteration, altered_table
 from viewkeep.lake_reader import LakeReader
 from viewkeep.project.model import Project, ProjectTable, ProjectView
 from viewkeep.query.tables import Table
 from viewkeep.refresh.plan import SKIP, Stage
 from viewkeep.refresh.preview import NEW, OPTIONS, SAME, TEXT, ViewPreview
 
-CREATE, REGISTER, REPLACE, SET_LAG, SET_TEXT, LEAVE, DROP, FAILS = (
-    *("create", "register", "replace", "set lag", "set text", "leave"),
+CREATE, REGISTER, ALTER, REPLACE, SET_LAG, SET_TEXT, LEAVE, DROP, FAILS = (
+    *("create", "register", "alter", "replace", "set lag", "set text", "leave"),
     *("drop", "fails"),
 )
 IN_PLACE = (SET_LAG, SET_TEXT)
@@ -78,7 +80,11 @@ def plan_project(project: Project, keeper: LakeReader, is_new: bool = False) -> 
     """Compare a project with its lake, which does not exist yet if `is_new`."""
     tables = dict(_declared_tables(project, keeper))
     steps = [_table_step(each, tables.get(each.name), keeper) for each in project.tables]
-    readable = {name: table for name, table in tables.items() if isinstance(table, Table)}
+    readable = {
+        name: _table_after(name, keeper.tables.get(name), table)
+        for name, table in tables.items()
+        if isinstance(table, Table)
+    }
     previews = keeper.preview({v.name: (v.sql, v.options) for v in project.views}, readable)
     stages = () if is_new else tuple(keeper.plan())
     about = _Facts(project, keeper, readable, {each.view: each for each in stages}, previews)
@@ -121,14 +127,50 @@ def _table_step(
         rows = f"new, with {table.rows.name}" if table.rows else "new, without rows"
         return Step(TABLE, table.name, CREATE, rows, file=table.file)
     difference = _table_difference(there, declared)
-    if difference:
-        way_out = f"`viewkeep table drop {table.name}` forgets it, and leaves its folder"
-        return Step(TABLE, table.name, FAILS, f"{difference}; {way_out}", file=table.file)
-    return Step(TABLE, table.name, LEAVE, file=table.file)
+    if not difference:
+        return Step(TABLE, table.name, LEAVE, file=table.file)
+    if there.key == declared.key and table.location:
+        return Step(TABLE, table.name, LEAVE, "its writers gave it other columns", file=table.file)
+    alteration = table_alteration(there, declared)
+    if alteration is not None:
+        return Step(TABLE, table.name, ALTER, _alteration_text(alteration), file=table.file)
+    way_out = f"`viewkeep table alter {table.name}` changes columns by name"
+    return Step(TABLE, table.name, FAILS, f"{difference}; {way_out}", file=table.file)
+
+
+def table_alteration(there: Table, declared: Table) -> Alteration | None:
+    """The columns that a table of the lake lacks, and those that are wider in a project; None if
+    that is not all that differs."""
+    before = {each.name: each for each in there.visible}
+    after = {each.name: each for each in declared.visible}
+    add = {name: field for name, field in after.items() if name not in before}
+    widen = {n: f.type for n, f in after.items() if n in before and f.type != before[n].type}
+    alteration = Alteration(add, widen=widen)
+    try:
+        altered = altered_table("", there, alteration)
+    except ViewkeepError:
+        return None
+    return None if _table_difference(altered, declared) else alteration
+
+
+def _alteration_text(alteration: Alteration) -> str:
+    added = [str(field) for field in alteration.add.values()]
+    wider = [f"{name} becomes {kind}" for name, kind in alteration.widen.items()]
+    return "; ".join(filter(None, ["add " + ", ".join(added) if added else "", *wider]))
+
+
+def _table_after(name: str, there: Table | None, declared: Table) -> Table:
+    """A table after its step: columns that are added come last."""
+    if there is None:
+        return declared
+    if not _table_difference(there, declared):
+        return there
+    alteration = table_alteration(there, declared)
+    return declared if alteration is None else altered_table(name, there, alteration)
 
 
 def _table_difference(there: Table, declared: Table) -> str:
-    """What differs; tables are not changed, since their rows cannot be made again."""
+    """What differs."""
     before = {each.name: str(each) for each in there.visible}
     after = {each.name: str(each) for each in declared.visible}
     for name in dict.fromkeys((*before, *after)):

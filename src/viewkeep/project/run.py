@@ -14,6 +14,7 @@ from viewkeep.keeper import Keeper, RefreshError
 from viewkeep.lake import RefreshReport
 from viewkeep.project.model import ProjectError, ProjectTable, ProjectView
 from viewkeep.project.plan import (
+    ALTER,
     CREATE,
     DROP,
     IN_PLACE,
@@ -22,6 +23,7 @@ from viewkeep.project.plan import (
     TABLE,
     ProjectPlan,
     Step,
+    table_alteration,
 )
 from viewkeep.query.tables import Table
 
@@ -102,8 +104,13 @@ def _make_table(table: ProjectTable, step: Step, keeper: Keeper) -> None:
     if step.action == REGISTER:
         keeper.register_table(table.name, table.location, **table.constraints)
         return
-    assert step.action == CREATE
     assert table.table is not None
+    if step.action == ALTER:
+        alteration = table_alteration(keeper.table(table.name), table.table)
+        if alteration is not None and (alteration.add or alteration.lost):
+            keeper.alter_table(table.name, add=alteration.add, widen=alteration.widen)
+        return
+    assert step.action == CREATE
     rows = None if table.rows is None else read_csv_rows(table.rows, table.table)
     keeper.create_table(table.name, table.table, rows=rows, if_not_exists=True)
 

@@ -16,11 +16,13 @@ from viewkeep.errors import ViewkeepError, problem_of
 from viewkeep.execute.engines import Engines
 from viewkeep.lake import Pins, RefreshReport
 from viewkeep.lake.catalog import Catalog, TableDefinition, ViewDefinition
+from viewkeep.lake.follow_tables import define_followed_tables, follow_tables
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.transactions import NONE_YET, Transactions
 from viewkeep.lake.views.problems import note_problems
 from viewkeep.lake.views.stored_view import StoredView
 from viewkeep.lake.views.view import View
+from viewkeep.lake.views.view_plans import PlansAtMoment
 from viewkeep.refresh.commits import RunningCommits
 from viewkeep.refresh.plan import FAILS, SKIP, Stage, definition_reason, plan_above, plan_view
 from viewkeep.refresh.run import CommitView, compute_refresh
@@ -31,7 +33,7 @@ LOG = logging.getLogger(__name__)
 TRIES = 50
 WAIT = 0.2
 
-Plan = Callable[[ViewDefinition, Catalog], View]
+Plan = PlansAtMoment
 Switch = Callable[[View, StoredView, str], RefreshReport | None]
 """Computes a view that has to be computed anew for a reason by a better strategy; None if there is
 none."""
@@ -151,9 +153,11 @@ def _plan_round(
     lake: Lake, names: Iterable[str] | None, plan: Plan, engines: Engines, better: Better
 ) -> list[Stage]:
     catalog = lake.catalog.read()
-    order = catalog.order(None if names is None else list(names))
-    read = {name for view in order for name in view.inputs}
+    only = None if names is None else list(names)
+    read = {name for view in catalog.order(only) for name in view.inputs}
     pins, problems = _pinned_tables(lake, [t for n, t in catalog.tables.items() if n in read])
+    catalog = follow_tables(plan.plans, catalog, pins)
+    order = catalog.order(only)
     stages: dict[str, Stage] = {}
     for definition in order:
         stages[definition.name] = stage = _stage_or_problem(
@@ -236,6 +240,8 @@ def _refresh_round(
     order = catalog.order(names)
     read = {name for view in order for name in view.inputs} | set(also_pinned)
     pins, problems = _pinned_tables(lake, [t for n, t in catalog.tables.items() if n in read])
+    if define_followed_tables(plan.plans, catalog, pins):
+        raise ConflictError("tables have other columns than before; the round begins anew")
     below: dict[str, Pins] = {name: {name: version} for name, version in pins.items()}
     reports = {view.name: RefreshReport(view.name, "none") for view in order}
     current = RefreshRound(reports, pins, below, problems, earlier)

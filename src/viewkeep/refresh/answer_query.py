@@ -7,6 +7,8 @@ from viewkeep.errors import ArgumentError
 from viewkeep.execute.backend import Source
 from viewkeep.execute.budget import OverBudgetError, within_budget
 from viewkeep.execute.engines import Engines
+from viewkeep.lake.catalog import Catalog
+from viewkeep.lake.follow_tables import follow_named_tables
 from viewkeep.lake.read import entry_rows
 from viewkeep.lake.views.clock import clock_rows
 from viewkeep.lake.views.view_plans import ViewPlans, inputs_of_query
@@ -35,10 +37,11 @@ def answer_query(
 
 def _answer_query(plans: ViewPlans, sql: object, engines: Engines, most: int | None) -> pa.Table:
     lake = plans.lake
-    query, order = plans.shown_query(sql, lake.catalog.read())
+    catalog = follow_named_tables(plans, sql, commit=False) if isinstance(sql, str) else Catalog()
+    query, order = plans.shown_query(sql, catalog)
     if not isinstance(query, Verbatim):
         query = optimize(query)
-    stored = {name: entry_rows(lake, name, None, plans.view) for name in inputs_of_query(query)}
+    stored = {name: entry_rows(lake, name, None) for name in inputs_of_query(query)}
     relations: dict[Source, Relation] = {(name, "post"): rows for name, rows in stored.items()}
     relations[CLOCK, "post"] = clock_rows(clock_of(None))
     size = sum(rows.snapshot.size for rows in stored.values())

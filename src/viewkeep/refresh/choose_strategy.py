@@ -266,7 +266,8 @@ def _alternatives(
             ViewOptions.of(definition), strategy=strategy, policy="auto", chosen="", chosen_why=""
         )
         try:
-            other = plans.define(catalog, definition.name, definition.newest_sql, options)
+            about = (definition.name, definition.newest_sql, options, definition.sees)
+            other = plans.define(catalog, *about)
             view_by_strategy = plans.view(replace(other, ready=True), catalog)
             script_for_table(view_by_strategy, view_by_strategy.changing[0])
         except (QueryError, IndexError):  # it cannot be kept so, or no table changes

@@ -13,7 +13,9 @@ from viewkeep.execute.engines import Engines
 from viewkeep.execute.errors import NeedsSparkError, RunError, SparkStartError
 from viewkeep.lake import RefreshReport
 from viewkeep.lake.catalog import Catalog, ViewDefinition
+from viewkeep.lake.follow_tables import follow_named_tables
 from viewkeep.lake.views.problems import forget_problem
+from viewkeep.lake.views.stored_view import stored_view
 from viewkeep.lake.views.view_options import ViewOptions
 from viewkeep.lake.views.view_plans import ViewPlans
 from viewkeep.query.clock import clock_of
@@ -63,7 +65,9 @@ def create_view(plans: ViewPlans, request: ViewRequest, engines: Engines) -> Ref
     catalog = plans.lake.catalog.read()
     old = catalog.views.get(request.name)
     if old is not None and old.ready and is_kept:
-        return plans.view(old, catalog).stored().report
+        return stored_view(old.name, plans.lake.at(old.location)).report
+    catalog = follow_named_tables(plans, statement.query, commit=True)
+    old = catalog.views.get(request.name)
     engines, clock = engines.forcing(request.backend), clock_of(request.as_of)
     if old is None or (old.ready and not is_replaced):  # an unfinished one may be created again
         catalog.check_free(request.name)
@@ -122,7 +126,7 @@ def _replace_view(
     plans: ViewPlans, catalog: Catalog, definition: ViewDefinition, engines: Engines, clock: int
 ) -> RefreshReport:
     """Show the view by another definition once its rows are computed."""
-    start = plans.view(catalog.view(definition.name), catalog).stored()
+    start = stored_view(definition.name, plans.lake.at(catalog.view(definition.name).location))
     reason = "the definition has changed"
     if definition.chosen:
         reason = f"{reason}; {definition.chosen} is {definition.chosen_why}"

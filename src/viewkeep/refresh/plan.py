@@ -324,7 +324,8 @@ def _written_reason(state: ViewState) -> str:
 
 
 def _check_input_columns(view: View, state: ViewState, inputs: Pins) -> None:
-    """Refuse inputs that have lost columns since, or changed their types."""
+    """Refuse inputs that have lost columns since, or changed their types, and whose definitions
+    could not follow that."""
     for name, since in state.inputs.items():
         source = view.sources[name]
         if inputs[name] != since:

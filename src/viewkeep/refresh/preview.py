@@ -43,14 +43,16 @@ def preview_views(
     tables: Mapping[str, Table],
     views: Iterable[tuple[str, str, ViewOptions]],
 ) -> list[ViewPreview]:
-    """Views over the tables and views of the lake, over `tables` that it does not have, and over
-    views before them; nothing is made."""
+    """Views over the tables and views of the lake, over `tables` that it does not have, or not with
+    these columns, and over views before them; nothing is made."""
     now = plans.lake.catalog.read()
     planned = now
     for name, table in tables.items():
         if name not in now.entries:
             place = plans.lake.place(name)
             planned = planned.including(TableDefinition(name, table, place, owned=True))
+        elif name in now.tables:
+            planned = planned.including(replace(now.tables[name], table=table))
     previews = []
     for name, sql, options in views:
         try:

@@ -8,7 +8,7 @@ only the files that they do not share are read.
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,9 @@ from deltalake import DeltaTable
 
 from viewkeep.changes import ChangeError
 from viewkeep.errors import SchemaError, ViewkeepError
-from viewkeep.query.tables import COPY, Table
+from viewkeep.query.tables import COPY, HIDDEN, Table
 from viewkeep.query.types.data_types import STRING, Field
+from viewkeep.query.types.widening import is_widening
 from viewkeep.tables.arrow_rows import arrow_schema, has_bounds
 from viewkeep.tables.change_data import read_change_data
 from viewkeep.tables.copies import net_copies, numbered_changes
@@ -27,6 +28,7 @@ from viewkeep.tables.files.key_index import KeyIndex, Places
 from viewkeep.tables.files.key_match import may_hold
 from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.files.scans import SIDE, Scans
+from viewkeep.tables.files.stored_columns import conform
 from viewkeep.tables.log.delta import CHANGES as CHANGES
 from viewkeep.tables.log.delta import (
     DataFile,
@@ -45,6 +47,8 @@ from viewkeep.tables.row_differences import Mask
 from viewkeep.tables.table_changes import TableChanges, rows_schema
 
 COUNT = "changed_rows"
+LOST = "lost_columns"
+"""The note of a commit after which columns are gone, or have wider types: these, by name."""
 MOST_CHANGES = 2_000_000
 """More changes than these are never brought in one by one."""
 MOST_REMEMBERED = 100_000
@@ -111,7 +115,7 @@ class Feed:
         memory = log_memory()
         if memory is None:
             return self._net_feed_changes(since, until, most)
-        about = (self.declared.names, self.exact_copies) if self.declared.numbers_copies else ()
+        about = (self.declared.names, self.declared.numbers_copies and self.exact_copies)
         key = "changes", self.table.uri, (since, until, *about)
         if key in memory and (memory[key].name, memory[key].table) == (self.name, self.declared):
             remembered_changes: TableChanges = memory[key]
@@ -127,12 +131,19 @@ class Feed:
         commits = self._commits_between(since, until)
         if commits is not None and all(map(_has_change_file, commits)):
             with suppress(StorageError):  # a vacuum of another engine takes files of feeds
-                return self._read_change_files(reversed(commits))
+                changes = self._read_change_files(commits[::-1])
+                return changes.effective() if self._leaves_columns_out(until) else changes
         if not any(map(_is_computed_anew, commits or ())) and self._has_change_feed(since, until):
             # Parts of it are gone, or a key stood twice for a while: the versions may still do.
             with suppress(StorageError, ChangeError):
                 return self._changes_of_change_feed(since, until, most)
         return self._difference(since, until, most)
+
+    def _leaves_columns_out(self, version: int) -> bool:
+        """Whether a version has columns that are not declared: an update of these is none."""
+        names = set(self.declared.names)
+        fields = self.table.fields(version)
+        return any(f.name not in names and not f.name.startswith(HIDDEN) for f in fields)
 
     def _commits_between(self, since: int, until: int) -> list[Commit] | None:
         try:
@@ -142,7 +153,14 @@ class Feed:
 
     # --- written down by Viewkeep ---------------------------------------------------------------
 
-    def _read_change_files(self, commits: Iterable[Commit]) -> TableChanges:
+    def _read_change_files(self, commits: Sequence[Commit]) -> TableChanges:
+        for commit in commits:
+            lost = (commit.notes or {}).get(LOST, {})
+            for each in self.declared.columns:
+                if lost.get(each.name, str(each.type)) != str(each.type):
+                    raise UnclearChangesError(
+                        f'table "{self.name}": version {commit.version} altered "{each.name}"'
+                    )
         places = [(each.notes or {}).get(CHANGES) for each in commits]
         changes = [self.read(place) for place in places if place]
         return compose_changes(self.name, self.declared, changes)
@@ -196,12 +214,12 @@ class Feed:
     def _has_change_feed(self, since: int, until: int) -> bool:
         """Whether both versions have a feed that deltalake reads right."""
         with storage_errors(self.table.uri):
-            return all(
-                has_plain_feed(
-                    DeltaTable(self.table.uri, version=version, storage_options=self.table.options)
-                )
+            old, new = (
+                DeltaTable(self.table.uri, version=version, storage_options=self.table.options)
                 for version in (since, until)
             )
+            has_same_columns = old.schema() == new.schema()
+            return has_same_columns and has_plain_feed(old) and has_plain_feed(new)
 
     def _changes_of_change_feed(self, since: int, until: int, most: int) -> TableChanges:
         """The feed, netted: the first row before and the last row after, for each key."""
@@ -251,9 +269,9 @@ class Feed:
     def unpaired(self, since: int, until: int, most: int = MOST_CHANGES) -> pa.Table:
         """The rows of either version that the other one lacks."""
         old, new = self.table.snapshot(since), self.table.snapshot(until)
-        check_declared_columns(self.name, self.declared, old)
         check_declared_columns(self.name, self.declared, new)
         self._check_same_columns(old, new)
+        old, new = self._with_declared_columns(old), self._with_declared_columns(new)
         old_files = [each for each in old.files if each.identity not in new.identities]
         new_files = [each for each in new.files if each.identity not in old.identities]
         is_long = (
@@ -277,6 +295,22 @@ class Feed:
                     f'table "{self.name}": the column "{field.name}" of version {new.version} is '
                     f"another one than that of version {old.version}"
                 )
+
+    def _with_declared_columns(self, snapshot: Snapshot) -> Snapshot:
+        """A version as it is read with the columns of today: those that it does not have yet are
+        NULL, and values of narrower types are widened."""
+        there = {each.name: each for each in snapshot.fields}
+        fields = [each for each in self.declared.columns if each.name != COPY]
+        if all(each.name in there and there[each.name].type == each.type for each in fields):
+            return snapshot
+        for each in fields:
+            old = there.get(each.name, each)
+            if old.type != each.type and not is_widening(old.type, each.type):
+                raise UnclearChangesError(
+                    f'table "{self.name}": column "{each.name}" of version {snapshot.version} is '
+                    f"{old.type}"
+                )
+        return replace(snapshot, fields=tuple(replace(e, nullable=True) for e in fields))
 
     def _rows_of_files(self, snapshot: Snapshot, files: Sequence[DataFile]) -> StoredRows:
         names = {name: name for name in self.declared.stored_names}
@@ -352,13 +386,13 @@ def check_declared_columns(name: str, declared: Table, snapshot: Snapshot) -> No
         if column.name not in there:
             raise SchemaError(
                 f'table "{name}", version {snapshot.version}: column "{column.name}" is gone; '
-                "drop the views that use it, and register the table again"
+                "bring it back, or register the table as it is, with replace=True"
             )
         if there[column.name] != column.type:
             raise SchemaError(
                 f'table "{name}", version {snapshot.version}: column "{column.name}" is '
-                f"{there[column.name]} now, and was registered as {column.type}; "
-                "register the table again"
+                f"{there[column.name]} now, and was {column.type}; register the table as it is, "
+                "with replace=True"
             )
 
 
@@ -396,8 +430,10 @@ def _inline_text(steps: pa.Table) -> str:
 
 
 def _inline_steps(text: str, schema: pa.Schema) -> pa.Table:
+    """Steps as they were written down; columns that the table has got since are NULL."""
     with pa.ipc.open_stream(b64decode(text)) as reader:
-        return reader.read_all().cast(schema)
+        steps = reader.read_all()
+    return conform(steps, schema, DataFile("", 0, 0))
 
 
 def _rows_of_nulls(table: Table, count: int) -> pa.Table:

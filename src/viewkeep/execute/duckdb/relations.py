@@ -219,10 +219,12 @@ class OpenRelations:
                 f"vacuumed; repair the views that need this version ({error})"
             ) from error
         names = {name for schema in schemas for name, _ in schema}
-        if not {field.name for field in rows.snapshot.fields} <= names:  # added after all files
+        added = [field for field in rows.snapshot.fields if field.name not in names]
+        if {field.name.lower() for field in added} & {name.lower() for name in names}:
             return None
         # Files of one schema need not all be opened before a query is planned.
-        return _read_parquet_sql(places, f"union_by_name = {str(len(schemas) > 1).lower()}{more}")
+        options = f"union_by_name = {str(len(schemas) > 1).lower()}{more}"
+        return _with_null_columns(_read_parquet_sql(places, options), added, bool(more))
 
     def _numbered_rows_text(self, rows: NumberedRows) -> str:
         """DuckDB filters by columns before it numbers, and numbers nothing that is not read."""
@@ -285,6 +287,15 @@ def _renamed_column_sql(field: Field, name: str) -> str:
 def _read_parquet_sql(places: Iterable[str], options: str) -> str:
     files = ", ".join(map(_text_literal, places))
     return f"read_parquet([{files}], hive_partitioning = false, {options})"
+
+
+def _with_null_columns(text: str, fields: Sequence[Field], is_numbered: bool) -> str:
+    """Files with columns that none of them has: they were added to the table later."""
+    if not fields:
+        return text
+    nulls = [f"CAST(NULL AS {type_name(f.type)}) AS {quote_name(f.name)}" for f in fields]
+    columns = ["*", *(["file_index"] if is_numbered else []), *nulls]
+    return f"(SELECT {', '.join(columns)} FROM {text})"
 
 
 def _mapped_columns_sql(mapping: ColumnMapping, fields: Sequence[Field]) -> str | None:

@@ -33,6 +33,9 @@ def view_explanation(
         f"  next      {next_refresh}",
         f"  stored    {', '.join(field.name for field in view.layout.fields)}",
     ]
+    for table, seen in definition.sees:
+        names = ", ".join(name for name, _ in seen)
+        lines.append(f"  sees      {names} of {table}, which has got other columns since")
     layout = _layout_text(view)
     if layout:
         lines.append(f"  layout    {layout}")

@@ -1,6 +1,7 @@
 """What the log of a view's table tells: the version that a refresh made, and what it reflects."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from viewkeep.lake import RefreshReport, ViewState
@@ -49,6 +50,15 @@ def _stored_view_at(name: str, table: LakeTable, newest: int) -> StoredView:
                 "written by something else than a refresh; repair the view"
             )
     raise StorageError(f'view "{name}": its table was not made by Viewkeep')
+
+
+def refresh_reports(table: LakeTable) -> Iterator[RefreshReport]:
+    """The reports of the refreshes of a view, newest first, as far as its log goes back; it is read
+    as far as they are asked for."""
+    with suppress(MissingEntryError):  # those before were cleaned up
+        for each in commits(table, table.version()):
+            if each.notes is not None and REPORT in each.notes:
+                yield RefreshReport.from_notes(each.notes[REPORT], each.version, each.timestamp)
 
 
 def commits(table: LakeTable, newest: int) -> Iterator[Commit]:

@@ -6,7 +6,6 @@ and new versions of caches, is invisible until then.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -30,7 +29,7 @@ from viewkeep.lake.lake import Lake
 from viewkeep.lake.views.caches import order_of
 from viewkeep.lake.views.row_layout import MERGE_ON_READ
 from viewkeep.lake.views.shared_caches import SharedForm, expand_caches, shared_form
-from viewkeep.lake.views.stored_view import REPORT, StoredView, commits, stored_view
+from viewkeep.lake.views.stored_view import StoredView, refresh_reports, stored_view
 from viewkeep.lake.views.view_layout import Layout
 from viewkeep.query.algebra import Node, Scan, Stored
 from viewkeep.query.clock import CLOCK_TABLE, clock_row
@@ -39,11 +38,7 @@ from viewkeep.query.traversal import walk
 from viewkeep.query.verbatim import Query, Verbatim
 from viewkeep.tables.column_names import storable_name
 from viewkeep.tables.feed import CHANGES, Feed
-from viewkeep.tables.log.delta import (
-    ConflictError,
-    LakeTable,
-    MissingEntryError,
-)
+from viewkeep.tables.log.delta import ConflictError, LakeTable
 from viewkeep.tables.table_changes import TableChanges
 
 Kinds = dict[str, list[tuple[str, frozenset[str]]]]
@@ -280,10 +275,7 @@ class View:
 
     def reports(self) -> Iterator[RefreshReport]:
         """The same one by one: the log is read as far as they are asked for."""
-        with suppress(MissingEntryError):  # those before were cleaned up
-            for each in commits(self.table, self.table.version()):
-                if each.notes is not None and REPORT in each.notes:
-                    yield RefreshReport.from_notes(each.notes[REPORT], each.version, each.timestamp)
+        return refresh_reports(self.table)
 
     @cached_property
     def shared_forms(self) -> dict[str, SharedForm]:

@@ -1,7 +1,7 @@
 """From the SQL of a view to its definition and its plan; nothing is read or written but logs."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeAlias
 from uuid import uuid4
@@ -11,6 +11,13 @@ from viewkeep.errors import ArgumentError, ParseError, QueryError, TypeRuleError
 from viewkeep.lake.catalog import Catalog, CatalogError, ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.views.row_layout import check_layout
+from viewkeep.lake.views.seen_columns import (
+    LostColumnError,
+    check_lost_columns,
+    lost_columns,
+    readable_tables,
+    tables_as_defined,
+)
 from viewkeep.lake.views.spark_types import RecordedTypes
 from viewkeep.lake.views.stored_view import STATE
 from viewkeep.lake.views.view import Source, View
@@ -33,6 +40,8 @@ from viewkeep.tables.log.durable import local_path
 
 PlanKey: TypeAlias = tuple[str, str, str, str, tuple[tuple[str, ...], tuple[str, ...]]]
 """What the plan of a view is made from, besides its sources."""
+SeenColumns: TypeAlias = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+"""`ViewDefinition.sees`."""
 
 
 class Analyst(Protocol):
@@ -59,23 +68,30 @@ class ViewPlans:
 
     def view(self, definition: ViewDefinition, catalog: Catalog) -> View:
         """A view with its plan: the one made before, if neither it nor its sources changed."""
-        sources = {name: self._source_of_view(catalog, name) for name in definition.inputs}
+        sources = self._sources_of_view(definition, catalog)
         view = self._views.get(definition.name)
         if view is None or (view.definition, view.sources) != (definition, sources):
-            readable = _readable_tables(catalog, definition.name)
+            self._check_lost_columns(definition, catalog)
+            readable = readable_tables(catalog, definition)
             shared = self._view_of_same_query(definition, readable)
             query = shared.query if shared else self._query_of_view(definition, readable)[0]
             view = self._view_with_plan(definition, query, catalog, sources)
         return view
+
+    def _check_lost_columns(self, definition: ViewDefinition, catalog: Catalog) -> None:
+        """Refuse a view that reads a column which its table has lost."""
+        if lost_columns(catalog, definition):
+            query, _ = self._query_of_view(definition, tables_as_defined(catalog, definition))
+            check_lost_columns(catalog, definition, query)
 
     def finished_view(self, name: str, catalog: Catalog | None = None) -> View:
         """The view of that name with its plan, by default of the newest definitions."""
         catalog = catalog or self.lake.catalog.read()
         return self.view(catalog.finished_view(name), catalog)
 
-    def at(self, clock: int) -> Callable[[ViewDefinition, Catalog], View]:
-        """`view` for refreshes whose clock is at one moment."""
-        return lambda definition, catalog: self.view(definition, catalog).at(clock)
+    def at(self, clock: int) -> "PlansAtMoment":
+        """The plans for refreshes whose clock is at one moment."""
+        return PlansAtMoment(self, clock)
 
     def _view_with_plan(
         self, definition: ViewDefinition, query: Query, catalog: Catalog, sources: dict[str, Source]
@@ -127,8 +143,10 @@ class ViewPlans:
         name: str,
         sql: str,
         options: ViewOptions,
+        sees: SeenColumns = (),
     ) -> ViewDefinition:
-        """A definition whose SQL and columns are checked, and that closes no cycle of views."""
+        """A definition whose SQL and columns are checked, and that closes no cycle of views; over
+        all columns of its tables but those of tables that it `sees` others of."""
         check_layout(options.layout, local_path(self.lake.uri) is not None)
         location, build = self.lake.place(name), uuid4().hex[:12]
         unknown = Table({"none": "int"})
@@ -136,9 +154,11 @@ class ViewPlans:
             *(name, sql, (), unknown, location),
             build=build,
             ready=True,
+            sees=sees,
             **dataclasses.asdict(options),
         )
-        readable = _readable_tables(catalog, name)
+        self._check_lost_columns(draft, catalog)
+        readable = readable_tables(catalog, draft)
         shared = self._view_of_same_query(draft, readable)
         if shared is not None:
             query, types = shared.query, shared.definition.types
@@ -148,7 +168,7 @@ class ViewPlans:
         if isinstance(query, Verbatim):
             draft = dataclasses.replace(draft, table=Table({f.name: f for f in query.schema}))
         catalog.including(draft).order()
-        sources = {each: self._source_of_view(catalog, each) for each in draft.inputs}
+        sources = self._sources_of_view(draft, catalog)
         columns = self._view_with_plan(draft, query, catalog, sources).layout.declared
         check_own_names(f'view "{name}"', (each.name for each in columns.visible))
         return dataclasses.replace(draft, table=columns, ready=False)
@@ -164,7 +184,11 @@ class ViewPlans:
             if not changed & set(view.inputs):
                 continue
             try:
-                new = self.define(catalog, view.name, view.newest_sql, ViewOptions.of(view))
+                new = self.define(
+                    catalog, view.name, view.newest_sql, ViewOptions.of(view), view.sees
+                )
+            except LostColumnError:  # it has stopped already
+                continue
             except QueryError as error:
                 raise QueryError(
                     f'view "{view.name}" reads "{definition.name}", and would break: {error}'
@@ -233,9 +257,23 @@ class ViewPlans:
         names = stored_names(query.text, [each.name for each in fields], dict(query.tables))
         return tuple(dataclasses.replace(f, name=n) for f, n in zip(fields, names, strict=True))
 
-    def _source_of_view(self, catalog: Catalog, name: str) -> Source:
-        entry = catalog.entries[name]
-        return Source(name, entry.table, self.lake.at(entry.location))
+    def _sources_of_view(self, definition: ViewDefinition, catalog: Catalog) -> dict[str, Source]:
+        tables = readable_tables(catalog, definition) if definition.sees else {}
+        return {
+            name: Source(name, tables.get(name, entry.table), self.lake.at(entry.location))
+            for name, entry in ((name, catalog.entries[name]) for name in definition.inputs)
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class PlansAtMoment:
+    """`ViewPlans.view` for refreshes whose clock is at one moment."""
+
+    plans: ViewPlans
+    clock: int
+
+    def __call__(self, definition: ViewDefinition, catalog: Catalog) -> View:
+        return self.plans.view(definition, catalog).at(self.clock)
 
 
 def inputs_of_query(query: Query) -> tuple[str, ...]:
@@ -266,8 +304,3 @@ def _plan_key(definition: ViewDefinition) -> PlanKey:
         *(definition.sql, definition.strategy, definition.chosen, definition.policy),
         functions,
     )
-
-
-def _readable_tables(catalog: Catalog, name: str) -> dict[str, Table]:
-    """The tables and views that the SQL of a view may name."""
-    return {other: table for other, table in catalog.declared().items() if other != name}

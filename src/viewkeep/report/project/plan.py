@@ -20,11 +20,8 @@ if TYPE_CHECKING:  # they load what reads a lake
 
 Json = dict[str, Any]
 _SIGNS = {
-    "create": "+",
-    "register": "+",
-    "replace": "~",
-    "set lag": "~",
-    "set text": "~",
+    **dict.fromkeys(("create", "register"), "+"),
+    **dict.fromkeys(("alter", "replace", "set lag", "set text"), "~"),
     "drop": "-",
     "fails": "!",
 }

@@ -54,6 +54,7 @@ from viewkeep.tables.log.write_entry import (
     has_plain_paths,
     is_checkpoint,
     put_entry,
+    table_altered,
     table_made,
     table_replaced,
 )
@@ -185,23 +186,71 @@ class LakeTable(TableLog):
         self, old: Snapshot, fields: Sequence[Field], files: Sequence[DataFile], notes: Notes
     ) -> int:
         """Make the next version of these files only, with these columns and deletion vectors."""
+        form = self._form_with_columns(old, fields, has_vectors=True)
+        actions = table_replaced(form, files, old.files, notes)
+        version = self._put_form(old, form, actions, files, notes)
+        self._refuse_vectors(version is None)
+        return old.version + 1
+
+    def _form_with_columns(
+        self, old: Snapshot, fields: Sequence[Field], has_vectors: bool
+    ) -> TableForm:
         table = self._open_delta_table(old.version)
-        metadata, schema = table.metadata(), delta_schema(fields)
-        form = TableForm(
-            *(schema.to_json(), metadata.description, properties_of(fields, old.has_feed)),
-            has_vectors=True,
+        metadata = table.metadata()
+        properties = properties_of(fields, old.has_feed)
+        return TableForm(
+            *(delta_schema(fields).to_json(), metadata.description, properties),
+            has_vectors=has_vectors,
             identity=old.identity,
             created=metadata.created_time or 0,
             features=frozenset(table.protocol().writer_features or ()),
         )
-        actions = table_replaced(form, files, old.files, notes)
+
+    def _put_form(
+        self,
+        old: Snapshot,
+        form: TableForm,
+        actions: Sequence[Action],
+        files: Sequence[DataFile],
+        notes: Notes,
+    ) -> int | None:
+        """Write the entry of a version with another form, of these files; None where the file
+        system has no links."""
         text = self._put(old.version + 1, actions, self._named_files(files, notes))
-        self._refuse_vectors(text is None)
-        there = declared_fields(pa.schema(schema))
+        if text is None:
+            return None
+        there = declared_fields(pa.schema(Schema.from_json(form.schema)))
         new = replace(old, version=old.version + 1, fields=there, files=tuple(files))
-        new = replace(new, has_vectors=True)
-        self._settle_commit(new.version, None if text is None else (new, text))
+        self._settle_commit(new.version, (replace(new, has_vectors=form.has_vectors), text))
         return new.version
+
+    def alter(
+        self, start: int, fields: Sequence[Field], files: Sequence[DataFile] | None, notes: Notes
+    ) -> int:
+        """Make the next version after `start` with other columns, of files that have the same rows;
+        without files, of those that are there, and with columns that they do not have yet."""
+        old = self._plain_snapshot(start)
+        if old is not None:
+            new_names = {each.name for each in fields} - {each.name for each in old.fields}
+            kept = [each.with_null_columns(new_names) for each in old.files]
+            form = self._form_with_columns(old, fields, old.has_vectors)
+            add, remove = (kept, ()) if files is None else (files, old.files)
+            version = self._put_form(old, form, table_altered(form, add, remove, notes), add, notes)
+            if version is not None:
+                return version
+        if files is not None:
+            return self.replace(start, fields, files, notes, self._has_feed(start))
+        return self._add_columns(start, fields, notes)
+
+    def _add_columns(self, start: int, fields: Sequence[Field], notes: Notes) -> int:
+        """Make the next version after `start` through deltalake, with columns that are NULL."""
+        table = self._open_delta_table(start)
+        with storage_errors(self.uri):
+            names = {each.name for each in table.schema().fields}
+            new = [each for each in delta_schema(fields).fields if each.name not in names]
+            table.alter.add_columns(new, commit_properties=_commit_properties(notes))
+        self._settle_commit(start + 1)
+        return start + 1
 
     def _put(
         self, version: int, actions: Sequence[Action], file_paths: Sequence[str]

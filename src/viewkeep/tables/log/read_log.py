@@ -15,6 +15,7 @@ import pyarrow.fs as pafs  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 
+from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import declared_fields
 from viewkeep.tables.failures import (
     MissingEntryError,
@@ -103,6 +104,16 @@ class TableLog:
         table = self._open_delta_table(version)
         with storage_errors(self.uri):
             return str(table.metadata().id)
+
+    def fields(self, version: int) -> tuple[Field, ...]:
+        """The columns of a version; its files are not looked at."""
+        text = self._entry_text(version) if self._local is not None else None
+        snapshot = RECENT.get(self.uri, version, entry_fingerprint(text)) if text else None
+        if snapshot is not None:
+            return snapshot.fields
+        table = self._open_delta_table(version)
+        with storage_errors(self.uri):
+            return declared_fields(pa.schema(table.schema()))
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         """A version, or the newest one; refused where it cannot be read correctly."""

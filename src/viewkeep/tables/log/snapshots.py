@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -54,6 +54,10 @@ class DataFile:
     def stored_rows(self) -> int:
         """Its rows, also those that are deleted."""
         return self.rows + (self.vector.rows if self.vector is not None else 0)
+
+    def with_null_columns(self, names: Iterable[str]) -> "DataFile":
+        """The file in a version with columns that it does not have: they are NULL in all rows."""
+        return replace(self, nulls={**self.nulls, **dict.fromkeys(names, self.stored_rows)})
 
     def stats(self) -> str:
         """The statistics as Delta writes them; deleted rows count, and make bounds wide."""

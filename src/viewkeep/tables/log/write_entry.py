@@ -144,6 +144,18 @@ def table_replaced(
     return [info, *form.actions(), *changed]
 
 
+def table_altered(
+    form: TableForm, add: Iterable[DataFile], remove: Iterable[DataFile], notes: Mapping[str, Any]
+) -> list[Action]:
+    """The actions of a commit that gives a table other columns: its rows stay."""
+    return [
+        _commit_info("CHANGE COLUMNS", {}, notes),
+        *form.actions(),
+        *(_remove_entry(each, data_change=False) for each in remove),
+        *(_add_entry(each, data_change=False) for each in add),
+    ]
+
+
 def put_entry(
     base: str, version: int, actions: Sequence[Action], sync: Callable[[str], None]
 ) -> bytes | None:
@@ -192,14 +204,14 @@ def _vector_entry(each: DataFile) -> dict[str, Any]:
     return {} if each.vector is None else {"deletionVector": each.vector.as_json()}
 
 
-def _add_entry(each: DataFile) -> Action:
+def _add_entry(each: DataFile, data_change: bool = True) -> Action:
     return {
         "add": {
             "path": each.path,
             "partitionValues": {},
             "size": each.size,
             "modificationTime": each.modified,
-            "dataChange": True,
+            "dataChange": data_change,
             "stats": each.stats(),
             **_vector_entry(each),
         }
@@ -211,11 +223,11 @@ def _change_file_entry(each: DataFile) -> Action:
     return {"cdc": action}
 
 
-def _remove_entry(each: DataFile) -> Action:
+def _remove_entry(each: DataFile, data_change: bool = True) -> Action:
     return {
         "remove": {
             "path": each.path,
-            "dataChange": True,
+            "dataChange": data_change,
             "deletionTimestamp": _now_milliseconds(),
             "extendedFileMetadata": True,
             "partitionValues": {},
