@@ -28,6 +28,7 @@ PAGES = (
     ROOT / "docs" / "operations.md",
     ROOT / "docs" / "projects.md",
     ROOT / "docs" / "scripts.md",
+    ROOT / "docs" / "strategies.md",
 )
 LIVE_PAGES = (
     ROOT / "README.md",
