@@ -114,6 +114,8 @@ class CatalogStore:
             )
             for each in relative.entries.values()
         ]
+        for row in rows:
+            _catalog_entry(*row)  # A definition that nobody could read would close the whole lake.
         old = self._table.snapshot(catalog.version).files
         new = ParquetFolder(self._table).write(to_arrow(_FIELDS, rows))
         version = self._table.commit(catalog.version, [new], old, {"change": what})

@@ -15,7 +15,7 @@ from viewkeep.query.types.data_types import (
     parse_columns,
 )
 from viewkeep.tables.arrow_rows import declared_fields, to_rows
-from viewkeep.tables.column_names import check_name, check_own_names
+from viewkeep.tables.column_names import check_name, check_own_names, check_own_types
 from viewkeep.tables.files.key_index import KeyIndex
 from viewkeep.tables.files.rewrite import write_files
 from viewkeep.tables.files.scans import Scans
@@ -47,6 +47,7 @@ def create_table(
     if not declared.key:
         raise SchemaError(f'table "{name}" needs a key, as in key=["id"]: changes name rows by it')
     check_own_names(f'table "{name}"', declared.names)
+    check_own_types(f'table "{name}"', declared.columns)
     location = lake.place(name)
     table = lake.at(location)
     lake.catalog.read().check_free(name)

@@ -41,6 +41,9 @@ _ARROW = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
+_ARROW_OF_NULL = pa.int32()
+"""Columns of bare NULLs, as DuckDB has them: Parquet and Delta have no type without values."""
+
 _NAMES = {kind: name for name, kind in _ARROW.items()}
 _SAME = {
     pa.large_string(): "string",
@@ -66,7 +69,7 @@ def arrow_type(type_: Type) -> pa.DataType:
         return pa.map_(parts[0].type, parts[1])
     if type_.name == "struct":
         return pa.struct(parts)
-    return _ARROW[type_.name]
+    return _ARROW_OF_NULL if type_.name == "void" else _ARROW[type_.name]
 
 
 def declared_type(kind: pa.DataType) -> Type | None:

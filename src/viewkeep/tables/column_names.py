@@ -1,10 +1,11 @@
-"""Names of columns that all engines read: others are refused before anything is written, or stored
-under another name where only Viewkeep reads them."""
+"""Names and types of columns that all engines read: others are refused before anything is written,
+or stored under another name where only Viewkeep reads them."""
 
 from collections.abc import Iterable
 
 from viewkeep.errors import SchemaError
 from viewkeep.query.tables import HIDDEN
+from viewkeep.query.types.data_types import Field
 
 NOT_IN_DELTA = frozenset(" ,;{}()\n\t=")
 """Characters that no column of a Delta table may have in its name."""
@@ -41,6 +42,16 @@ def check_own_names(place: str, names: Iterable[str]) -> None:
             raise SchemaError(
                 f'{place}, column "{name}": there is "{other}" already; Delta tables do not tell '
                 "upper from lower case; give it another name, in a view with AS"
+            )
+
+
+def check_own_types(place: str, fields: Iterable[Field]) -> None:
+    """Refuse columns of bare NULLs, whose type nobody could tell."""
+    for each in fields:
+        if each.type.has_void:
+            raise SchemaError(
+                f'{place}, column "{each.name}" is {each.type}: NULL has no type that Delta tables '
+                "store; give it one, as in CAST(NULL AS string)"
             )
 
 

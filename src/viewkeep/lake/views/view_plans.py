@@ -35,7 +35,7 @@ from viewkeep.sql.notes import note_of
 from viewkeep.sql.parse import parse_ordered, parse_view
 from viewkeep.sql.verbatim import read_verbatim
 from viewkeep.sql.view_statement import ViewStatement, read_view_statement
-from viewkeep.tables.column_names import check_own_names
+from viewkeep.tables.column_names import check_own_names, check_own_types
 from viewkeep.tables.log.durable import local_path
 
 PlanKey: TypeAlias = tuple[str, str, str, str, tuple[tuple[str, ...], tuple[str, ...]]]
@@ -171,6 +171,7 @@ class ViewPlans:
         sources = self._sources_of_view(draft, catalog)
         columns = self._view_with_plan(draft, query, catalog, sources).layout.declared
         check_own_names(f'view "{name}"', (each.name for each in columns.visible))
+        check_own_types(f'view "{name}"', columns.visible)
         return dataclasses.replace(draft, table=columns, ready=False)
 
     def replace(self, catalog: Catalog, definition: ViewDefinition) -> Catalog:

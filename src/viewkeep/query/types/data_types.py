@@ -41,6 +41,11 @@ class Type:
         return self.name in ("float", "double") or any(part.type.has_float for part in self.parts)
 
     @property
+    def has_void(self) -> bool:
+        """Whether it is the type of a bare NULL, or has it inside."""
+        return self.name == "void" or any(part.type.has_void for part in self.parts)
+
+    @property
     def is_nested(self) -> bool:
         """Whether its values have parts: arrays, structs and maps."""
         return self.name in NESTED
@@ -113,7 +118,7 @@ class Field:
 
 
 _SCALARS = (BOOLEAN, *INTEGRAL, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ)
-_SIMPLE = {t.name: t for t in _SCALARS}
+_SIMPLE = {t.name: t for t in (*_SCALARS, VOID)}
 _SYNONYMS = {
     "bool": BOOLEAN,
     "byte": TINYINT,
