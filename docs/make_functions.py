@@ -54,8 +54,12 @@ page from the lists that Viewkeep itself reads.
   differs for some arguments only, and is used for the others.
 - Operators, `CASE`, `CAST`, `LIKE`, `ILIKE`, `RLIKE` (patterns that all engines read
   alike), `IN`, `BETWEEN`, `EXTRACT`, `TRIM`, `POSITION`, `||` are
-  computed by row, by both; other patterns, `ESCAPE`, `TRY_CAST`, bits, elements of arrays and
-  maps, lambda functions, and any of them over types that only Spark converts, by row, by Spark.
+  computed by row, by both, and so are elements of arrays and maps; other patterns, `ESCAPE`,
+  `TRY_CAST`, bits, lambda functions, and any of them over types that only Spark converts, by row,
+  by Spark. Of the functions of arrays, both compute `split` where the pattern is a text, and
+  `array_join` where the separator is a literal.
+- Logarithms, powers and trigonometric functions are Spark's: their last digit differs between the
+  mathematics of Java and of C. `sqrt`, `degrees` and `radians` are rounded alike everywhere.
 - Functions of your own, in Python or SQL, are computed by row, by Spark, if the view declares them
   deterministic: `create_view(..., functions=["f"])`; aggregates, by group, if it names them:
   `aggregates=["f"]`.
@@ -63,7 +67,7 @@ page from the lists that Viewkeep itself reads.
   depends on the order of rows, views [choose by value](scripts.md).
 """
 
-_SYNTAX = ("date_part", "datepart", "extract", "if", "position")
+_SYNTAX = ("date_part", "datepart", "extract", "if", "position", "struct")
 """Functions that the algebra has by other names, as far as it knows their arguments."""
 
 

@@ -12,12 +12,15 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
+from viewkeep.errors import QueryError
 from viewkeep.execute.duckdb.dialect.python_functions import register_python_functions
 from viewkeep.execute.duckdb.dialect.queries import DUCKDB
 from viewkeep.execute.duckdb.dialect.text import quote_name
 from viewkeep.execute.spark.driver.collect import CollectedRows
+from viewkeep.query.evaluate.compile import compile_expression
 from viewkeep.query.expressions import Expression
-from viewkeep.query.types.inference import Schema
+from viewkeep.query.types.data_types import Field
+from viewkeep.query.types.inference import Schema, type_of
 from viewkeep.sql.expression_text import expression as spark_text
 from viewkeep.tables.arrow_rows import to_arrow
 
@@ -157,6 +160,22 @@ def _fail(row: int) -> bool:
     raise ValueError(row)
 
 
+def python_answer(expression: Expression, schema: Schema, rows: Sequence[Row]) -> Answer:
+    """What Python computes of an expression."""
+    compute = compile_expression(expression, [field.name for field in schema])
+    fails, values = [], []
+    for row in rows:
+        try:
+            values.append((compute(row),))
+        except QueryError:
+            fails.append(len(fails) + len(values))
+    result = Field("v", type_of(expression, schema).type)
+    answer = _answer(to_arrow((result,), values).column(0).combine_chunks())
+    rest = iter(answer.values)
+    given = tuple(FAILS if i in fails else next(rest) for i in range(len(rows)))
+    return Answer(answer.type, given)
+
+
 def _answer(column: pa.Array) -> Answer:
     return Answer(_plain_type(column.type), tuple(_plain_values(column)))
 
@@ -170,6 +189,10 @@ def _tried(column: pa.ListArray) -> Answer:
 
 
 def _plain_type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"list<{_plain_type(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'{part.name}: {_plain_type(part.type)}' for part in kind)}>"
     name = str(kind).replace(", tz=UTC", "")
     return name.removeprefix("large_").removesuffix("_view")
 
@@ -185,7 +208,19 @@ def _plain_values(values: pa.Array) -> list[Any]:
         return [_within(v, _DAY) for v in values.cast(pa.int64()).to_pylist()]
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return list(values.cast(pa.binary()).to_pylist())
-    return list(values.to_pylist())
+    return [_plain_nested(value) for value in values.to_pylist()]
+
+
+def _plain_nested(value: Any) -> Any:
+    """As `_plain_values`, inside of arrays, structs and maps."""
+    match value:
+        case float():
+            return float.hex(value)
+        case list() | tuple():
+            return [_plain_nested(each) for each in value]
+        case dict():
+            return {name: _plain_nested(each) for name, each in value.items()}
+    return value
 
 
 def _within(value: int | None, day: int) -> int | str | None:

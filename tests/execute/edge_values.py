@@ -14,6 +14,7 @@ from viewkeep.query.types.data_types import DOUBLE, FLOAT, INT, STRING, Field, p
 from viewkeep.query.types.functions import FUNCTIONS, UNITS_OF_A_DAY
 from viewkeep.query.types.inference import Schema, type_of
 from viewkeep.query.types.internal_functions import COMPARABLE, PARTS, SINGLE
+from viewkeep.query.types.signatures import OF_NESTED
 
 Row = tuple[Any, ...]
 
@@ -91,14 +92,14 @@ def _value(field: Field, row: int, rng: Random) -> Any:
     return value
 
 
-NESTED = (*PARTS, "array", "sequence")
-"""Functions of nested values, which `tests/diffs/test_operators.py` compares: there are none here,
-and between edge values lie too many others."""
+NESTED = (*PARTS, "sequence", *OF_NESTED - {"concat", "reverse"})
+"""Functions of nested values, which `tests/diffs/test_operators.py` and `test_exact_arrays.py`
+compare: there are none here, and between edge values lie too many others."""
 
 
 _OF_LITERALS = (
     *("timestampadd", "case", "round", "date_trunc", "substring_index", "sha2"),
-    *("lpad", "rpad", "repeat", "rlike", "regexp_extract", "regexp_replace"),
+    *("lpad", "rpad", "repeat", "rlike", "regexp_extract", "regexp_replace", "split"),
 )
 """Functions that ask for literals, or make texts as long as an argument says."""
 
@@ -179,6 +180,8 @@ def _texts() -> Iterator[Expression]:
         yield Call("regexp_extract", (text, literal(pattern), literal(group)))
     for pattern, new in (("[0-9]+", "#"), ("(a)(b)", "<$2$1>"), (r"\\s", ""), ("^.", "ß")):
         yield Call("regexp_replace", (text, literal(pattern), literal(new)))
+    for pattern in (".", "a", "-", "ab", "\\.", "[.]", "0", " ", "{"):
+        yield Call("split", (text, literal(pattern)))
     for value, bits in product((text, Column("binary.1")), (0, 256)):
         yield Call("sha2", (value, literal(bits)))
     yield Call(

@@ -68,6 +68,24 @@ def common_pattern(java: str) -> Pattern | None:
     )
 
 
+def literal_of_pattern(java: str) -> str | None:
+    r"""The text that a pattern stands for, if all of it stands for itself.
+
+    >>> literal_of_pattern(", "), literal_of_pattern(r"\|"), literal_of_pattern("[.]")
+    (', ', '|', '.')
+    >>> literal_of_pattern("a|b"), literal_of_pattern(r"\d"), literal_of_pattern("")
+    (None, None, None)
+    """
+    parts = re.findall(r"\\(.)|\[(.)\]|(.)", java, re.DOTALL)
+    text = ""
+    for escaped, single, plain in parts:
+        is_wrong = (escaped and escaped not in _ESCAPED) or single in ("^", "\\", "[", "]")
+        if is_wrong or plain in _SPECIAL:
+            return None
+        text += escaped or single or plain
+    return text or None
+
+
 def _ends_with_dollar(java: str) -> bool:
     before = java[:-1]
     return java.endswith("$") and (len(before) - len(before.rstrip("\\"))) % 2 == 0

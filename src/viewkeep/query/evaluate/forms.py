@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
-from math import nan
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, TypeAlias
 
 from viewkeep.errors import QueryError
 from viewkeep.query.evaluate.functions import STRICT, like_pattern, midnight
+from viewkeep.query.evaluate.order import sort_value
 from viewkeep.query.expressions import Call, Expression, Literal
 from viewkeep.query.types.internal_functions import SINGLE
 
@@ -65,30 +65,6 @@ def comparison(operation: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bo
 
 equal = comparison(eq)
 """Whether two values are the same; those of unrelated types never are."""
-
-
-def normal(value: Any) -> Any:
-    """The value, equal in Python to those that equal it in Spark: there is one NaN, and no -0.0.
-
-    >>> normal((float("nan"), None)) == normal((float("nan"), None))
-    True
-    """
-    if isinstance(value, float):
-        return value + 0.0 if value == value else nan
-    return tuple(map(normal, value)) if isinstance(value, tuple) else value
-
-
-def sort_value(value: Any) -> tuple[Any, ...]:
-    """What Python orders as Spark orders values that are not NULL; inside of others, NULL is least.
-
-    >>> sort_value((1, None)) < sort_value((1, 0)), sort_value((float("nan"),)) > sort_value((9.0,))
-    (True, True)
-    """
-    if isinstance(value, float):
-        return (value != value, value + 0.0 if value == value else 0.0)
-    if isinstance(value, tuple):
-        return ([() if each is None else sort_value(each) for each in value],)
-    return (value,)
 
 
 def _comparable_values(left: Any, right: Any) -> tuple[Any, Any]:
@@ -366,6 +342,33 @@ def _array_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     return lambda row: tuple([argument(row) for argument in arguments])
 
 
+def _named_struct_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+    """A struct of names and values that alternate."""
+    return _array_evaluator(call, arguments[1::2])
+
+
+def _array_append_evaluator(at_end: bool, call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+    """An array with one more element, which may be NULL."""
+
+    def evaluate(row: Row) -> Any:
+        array, element = (argument(row) for argument in arguments)
+        if array is None:
+            return None
+        return (*array, element) if at_end else (element, *array)
+
+    return evaluate
+
+
+def _array_repeat_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
+    element, count = arguments
+
+    def evaluate(row: Row) -> Any:
+        times = count(row)
+        return None if times is None else (element(row),) * times
+
+    return evaluate
+
+
 def _concat_ws_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluator:
     """Texts that are NULL are left out."""
 
@@ -381,6 +384,10 @@ def _concat_ws_evaluator(call: Call, arguments: Sequence[Evaluator]) -> Evaluato
 
 FORMS: dict[str, Callable[[Call, Sequence[Evaluator]], Evaluator]] = {
     "array": _array_evaluator,
+    "array_append": partial(_array_append_evaluator, True),
+    "array_prepend": partial(_array_append_evaluator, False),
+    "array_repeat": _array_repeat_evaluator,
+    "named_struct": _named_struct_evaluator,
     "=": partial(_comparison_evaluator, eq),
     "<>": partial(_comparison_evaluator, ne),
     "<": partial(_comparison_evaluator, lt),

@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 from numbers import Number
 from typing import Any
 
+from viewkeep.query.evaluate.array_functions import ARRAY_FUNCTIONS, concat_arrays, map_value
 from viewkeep.query.evaluate.text_functions import TEXT_FUNCTIONS
 from viewkeep.query.types.data_types import MAX_PRECISION
 from viewkeep.query.types.internal_functions import COMPARABLE, ENTRY, FIELD, ITEM
@@ -214,8 +215,8 @@ def _substring_value(text: str, start: int, length: int | None = None) -> str:
     return _text_value(text)[max(first, 0) : max(end, 0)]
 
 
-def _concat_values(*parts: str) -> str:
-    return "".join(parts)
+def _concat_values(*parts: Any) -> Any:
+    return concat_arrays(*parts) if isinstance(parts[0], tuple) else "".join(parts)
 
 
 def _replace_value(text: str, old: str, new: str = "") -> str:
@@ -378,6 +379,7 @@ STRICT: dict[str, Callable[..., Any]] = {
     "startswith": str.startswith,
     "endswith": str.endswith,
     **TEXT_FUNCTIONS,
+    **ARRAY_FUNCTIONS,
     "year": lambda day: day.year,
     "quarter": lambda day: (day.month + 2) // 3,
     "month": lambda day: day.month,
@@ -403,6 +405,6 @@ STRICT: dict[str, Callable[..., Any]] = {
     "sequence": _sequence_value,
     FIELD: lambda struct, name, place: struct[place],
     ITEM: _item_value,
-    ENTRY: lambda map_, key: next((value for own, value in map_ if own == key), None),
+    ENTRY: map_value,
 }
 """The functions that are NULL when an argument is, on values that are not."""

@@ -29,8 +29,9 @@ from viewkeep.query.evaluate.exact import (
     compile_exact_condition,
     fit_to_type,
 )
-from viewkeep.query.evaluate.forms import Row, normal, sort_value
+from viewkeep.query.evaluate.forms import Row
 from viewkeep.query.evaluate.functions import STRICT
+from viewkeep.query.evaluate.order import normal, sort_value
 from viewkeep.query.expressions import TRUE, Call, Column, Expression, conjunction, conjuncts
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, INTEGRAL, Type
 from viewkeep.query.types.inference import Schema, find_field, type_of

@@ -80,7 +80,7 @@ TEXT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "lpad": _left_padded,
     "rpad": _right_padded,
     "repeat": lambda text, count: str.__mul__(text, count),
-    "reverse": lambda text: str.__getitem__(text, slice(None, None, -1)),
+    "reverse": lambda value: value[::-1],
     "translate": _translated,
     "split_part": _split_part,
     "substring_index": _substring_index,

@@ -12,7 +12,8 @@ from typing import Any
 
 from viewkeep.query.algebra import Window, aggregate_of
 from viewkeep.query.evaluate.exact import InexactError, compile_exact
-from viewkeep.query.evaluate.forms import Row, sort_value
+from viewkeep.query.evaluate.forms import Row
+from viewkeep.query.evaluate.order import sort_value
 from viewkeep.query.evaluate.rows import COMPILED, Rows, aggregate_function, key_of
 from viewkeep.query.types.inference import find_field
 from viewkeep.query.windows import RANGE, RANKING, ROWS, Frame, Order, WindowColumn

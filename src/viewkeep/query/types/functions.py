@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.regular_expressions import Pattern, common_pattern, common_replacement
+from viewkeep.query.types.array_functions import array_function_types, text_or_arrays_rule
 from viewkeep.query.types.data_types import (
     ARRAY,
     BIGINT,
@@ -41,6 +42,7 @@ from viewkeep.query.types.signatures import (
     of_numbers,
     of_same,
     of_types,
+    only_by_spark,
 )
 
 
@@ -117,14 +119,10 @@ def _timestampadd_type(arguments: Sequence[TypedValue]) -> Type:
     return TIMESTAMP
 
 
-def _only_by_spark(name: str, what: str) -> QueryError:
-    return QueryError(f"{name}() with {what}: only Spark computes it: Keeper(path, spark)")
-
-
 def _date_trunc_type(arguments: Sequence[TypedValue]) -> Type:
     of_types("date_trunc", TIMESTAMP, (STRING,), (TIMESTAMP,))(arguments)
     if arguments[0].value not in UNITS_OF_A_DAY:
-        raise _only_by_spark("date_trunc", "this unit")
+        raise only_by_spark("date_trunc", "this unit")
     return TIMESTAMP
 
 
@@ -133,14 +131,14 @@ def _substring_index_type(arguments: Sequence[TypedValue]) -> Type:
     of_types("substring_index", STRING, _TEXT, _TEXT, INTEGRAL[:3])(arguments)
     delimiter, count = arguments[1].value, arguments[2].value
     if not isinstance(delimiter, str) or len(delimiter) != 1 or not isinstance(count, int):
-        raise _only_by_spark("substring_index", "a delimiter that is no literal character")
+        raise only_by_spark("substring_index", "a delimiter that is no literal character")
     return STRING
 
 
 def _sha2_type(arguments: Sequence[TypedValue]) -> Type:
     of_types("sha2", STRING, _BYTES, INTEGRAL[:3])(arguments)
     if arguments[1].value not in (0, 256):
-        raise _only_by_spark("sha2", "a number of bits that is not 256")
+        raise only_by_spark("sha2", "a number of bits that is not 256")
     return STRING
 
 
@@ -155,9 +153,9 @@ def _regexp_extract_type(arguments: Sequence[TypedValue]) -> Type:
     pattern = _literal_pattern("regexp_extract", arguments)
     group = arguments[2].value if len(arguments) > 2 else 1
     if not isinstance(group, int) or not 0 <= group <= pattern.groups:
-        raise _only_by_spark("regexp_extract", "this group")
+        raise only_by_spark("regexp_extract", "this group")
     if pattern.at_end or pattern.repeats_groups:
-        raise _only_by_spark("regexp_extract", "a pattern that ends with $ or repeats a group")
+        raise only_by_spark("regexp_extract", "a pattern that ends with $ or repeats a group")
     return STRING
 
 
@@ -165,9 +163,9 @@ def _regexp_replace_type(arguments: Sequence[TypedValue]) -> Type:
     of_types("regexp_replace", STRING, _TEXT)(arguments)
     pattern, new = _literal_pattern("regexp_replace", arguments), arguments[2].value
     if not isinstance(new, str) or common_replacement(new, pattern.groups) is None:
-        raise _only_by_spark("regexp_replace", "this new text")
+        raise only_by_spark("regexp_replace", "this new text")
     if pattern.at_end or pattern.repeats_groups or pattern.matches_nothing:
-        raise _only_by_spark("regexp_replace", "a pattern that matches nothing or ends with $")
+        raise only_by_spark("regexp_replace", "a pattern that matches nothing or ends with $")
     return STRING
 
 
@@ -175,7 +173,7 @@ def _literal_pattern(name: str, arguments: Sequence[TypedValue]) -> Pattern:
     java = arguments[1].value
     pattern = common_pattern(java) if isinstance(java, str) else None
     if pattern is None:
-        raise _only_by_spark(name, "a pattern that engines read differently")
+        raise only_by_spark(name, "a pattern that engines read differently")
     return pattern
 
 
@@ -255,6 +253,7 @@ def _functions_by_name() -> dict[str, FunctionSignature]:
         *_number_function_types(),
         *_date_function_types(),
         *_nested_function_types(),
+        *array_function_types(),
     ]
     return {function.name: function for function in functions}
 
@@ -273,7 +272,9 @@ def _text_function_types() -> list[FunctionSignature]:
         ),
         FunctionSignature("length", of_types("length", INT, (STRING, BINARY)), 1, 1),
         FunctionSignature("substring", of_types("substring", STRING, _TEXT, whole_numbers), 2, 3),
-        FunctionSignature("concat", of_types("concat", STRING, _TEXT), 1, None),
+        FunctionSignature(
+            "concat", text_or_arrays_rule("concat", of_types("concat", STRING, _TEXT)), 1, None
+        ),
         FunctionSignature("replace", of_types("replace", STRING, _TEXT), 2, 3),
         *(
             FunctionSignature(n, of_types(n, STRING, _TEXT, whole_numbers), 2, 2)
@@ -289,7 +290,9 @@ def _text_function_types() -> list[FunctionSignature]:
             for n in ("lpad", "rpad")
         ),
         FunctionSignature("repeat", of_types("repeat", STRING, _TEXT, whole_numbers), 2, 2),
-        FunctionSignature("reverse", of_types("reverse", STRING, _TEXT), 1, 1),
+        FunctionSignature(
+            "reverse", text_or_arrays_rule("reverse", of_types("reverse", STRING, _TEXT)), 1, 1
+        ),
         FunctionSignature("translate", of_types("translate", STRING, _TEXT), 3, 3),
         FunctionSignature(
             "split_part", of_types("split_part", STRING, _TEXT, _TEXT, whole_numbers), 3, 3
@@ -371,6 +374,8 @@ FUNCTIONS = _functions_by_name()
 """Every scalar function and operator, by the name that `Call.function` uses."""
 
 SYNONYMS = {
+    "array_size": "size",
+    "cardinality": "size",
     "ceiling": "ceil",
     "char_length": "length",
     "character_length": "length",

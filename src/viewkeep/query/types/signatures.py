@@ -31,6 +31,15 @@ EQUALITIES = frozenset({"=", "<>", "<=>", "in", "nullif"})
 ORDERINGS = frozenset({"<", "<=", ">", ">=", "greatest", "least"})
 """The functions that ask for the order of values."""
 
+_OF_NESTED = (
+    "size element_at try_element_at get array_contains array_position array_remove array_append "
+    "array_prepend array_compact array_repeat array_join array_max array_min sort_array array_sort "
+    "slice flatten concat reverse array_distinct array_union array_except array_intersect "
+    "arrays_overlap map_keys map_values map_entries map_contains_key named_struct array"
+)
+OF_NESTED = frozenset(_OF_NESTED.split())
+"""The functions of arrays, maps and structs: their rules say which ones they take."""
+
 ONLY_CARRIED = "views carry such columns as they are, and compute nothing with them"
 
 
@@ -42,7 +51,7 @@ def type_refusal(type_: Type, function: str) -> str | None:
     >>> type_refusal(parse_type("map<int,int>"), "=")
     'views carry such columns as they are, and compute nothing with them'
     """
-    if not type_.is_nested or function in CARRIED:
+    if not type_.is_nested or function in CARRIED or function in OF_NESTED:
         return None
     if function in EQUALITIES or function in ORDERINGS:
         return ONLY_CARRIED if type_.has_map else None
@@ -116,6 +125,11 @@ def clash(name: str, arguments: Sequence[TypedValue], rule: str) -> QueryError:
     """The error of arguments whose types break the rule of a function."""
     types = ", ".join(str(argument.type) for argument in arguments)
     return QueryError(f"{name}: {rule}, but found {types}; add a CAST")
+
+
+def only_by_spark(name: str, what: str) -> QueryError:
+    """The error of a call that Spark computes, and nothing else does."""
+    return QueryError(f"{name}() with {what}: only Spark computes it: Keeper(path, spark)")
 
 
 def of_types(name: str, result: Type, *types: tuple[Type, ...]) -> Rule:

@@ -28,6 +28,7 @@ from viewkeep.query.types.data_types import (
     Type,
 )
 from viewkeep.query.types.functions import UNITS_OF_A_DAY
+from viewkeep.query.types.internal_functions import ENTRY
 from viewkeep.query.types.rules import is_numeric
 from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.scope import Scalar
@@ -194,7 +195,22 @@ def _compose_date_format(make: Composer, a: Sequence[Scalar]) -> Scalar | None:
     return make.call("concat", *texts) if len(parts) > 1 else None
 
 
+def _compose_element_at(name: str) -> tuple[int, Compose]:
+    """An element of an array by its place; the value of a map by its key."""
+    return 2, lambda make, a: make.call(ENTRY if a[0].typed.type.name == "map" else name, *a)
+
+
+def _compose_scaled(factor: float) -> tuple[int, Compose]:
+    """A number times a constant, which Java rounds in the same way."""
+    number = _constant_scalar(literal(factor))
+    return 1, lambda make, a: make.call("*", make.cast(a[0], DOUBLE), number)
+
+
 COMPOSED: dict[str, tuple[int, Compose]] = {
+    "element_at": _compose_element_at("element_at"),
+    "try_element_at": _compose_element_at("try_element_at"),
+    "degrees": _compose_scaled(57.29577951308232),
+    "radians": _compose_scaled(0.017453292519943295),
     "decode": (ANY_NUMBER, _compose_decode),
     "date_format": (2, _compose_date_format),
     "nvl2": (3, lambda make, a: make.call("case", make.call("isnotnull", a[0]), a[1], a[2])),

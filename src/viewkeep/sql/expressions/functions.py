@@ -12,6 +12,7 @@ from viewkeep.query.types.functions import FUNCTIONS, SYNONYMS, is_deterministic
 from viewkeep.sql.blocks.clauses import is_aggregate
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.expressions.composed import COMPOSED, compose_call
+from viewkeep.sql.expressions.nested import struct
 from viewkeep.sql.expressions.opaque import user_functions
 from viewkeep.sql.spark_functions import SPARK_FUNCTIONS, unknown_function
 
@@ -33,6 +34,11 @@ def function_call(translator: "Translator", node: exp.Anonymous) -> Scalar:
     if name in ("date_part", "datepart") and len(node.expressions) == 2:
         try:
             return _translate_date_part(translator, node)
+        except UnsupportedError as refusal:
+            return translator.opaque(node, refusal)
+    if name == "struct":
+        try:
+            return struct(translator, node)
         except UnsupportedError as refusal:
             return translator.opaque(node, refusal)
     if name in COMPOSED:

@@ -13,6 +13,24 @@ if TYPE_CHECKING:
     from viewkeep.sql.expressions.translator import Translator
 
 
+def struct(translator: "Translator", node: exp.Anonymous) -> Scalar:
+    """A struct of values, whose names are those of columns and aliases, or their places."""
+    parts: list[Scalar] = []
+    for place, each in enumerate(node.expressions, 1):
+        match each:
+            case exp.Alias():
+                name = each.alias
+            case exp.Column() if len(each.parts) == 1 and not isinstance(each.this, exp.Star):
+                name = each.name
+            case exp.Column() | exp.Star() | exp.Dot() | exp.Bracket():
+                raise translator.source.unsupported("struct() of this", each)
+            case _:
+                name = f"col{place}"
+        value = translator.translate(each.unalias())
+        parts += [constant(literal(name)), value]
+    return translator.call("named_struct", parts, node)
+
+
 def field(translator: "Translator", struct: Scalar, name: str, node: exp.Expr) -> Scalar:
     """A part of a struct, by its name in any case."""
     parts = struct.typed.type.parts if struct.typed.type.name == "struct" else ()

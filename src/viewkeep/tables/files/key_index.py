@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from viewkeep.query.evaluate.forms import normal
+from viewkeep.query.evaluate.order import normal
 from viewkeep.tables.arrow_rows import column_values
 
 Places = npt.NDArray[np.int64]

@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from viewkeep.query.evaluate.forms import normal
+from viewkeep.query.evaluate.order import normal
 from viewkeep.tables.arrow_rows import column_values
 from viewkeep.tables.files.key_index import KeyIndex
 from viewkeep.tables.log.delta import DataFile

@@ -9,6 +9,7 @@ from viewkeep.execute.duckdb.dialect.arithmetic import (
     operand,
     whole_quotient,
 )
+from viewkeep.execute.duckdb.dialect.array_functions import ARRAY_FUNCTIONS
 from viewkeep.execute.duckdb.dialect.casts import cast
 from viewkeep.execute.duckdb.dialect.date_functions import DATE_FUNCTIONS
 from viewkeep.execute.duckdb.dialect.key_text import spark_order_text
@@ -254,5 +255,6 @@ FUNCTIONS: dict[str, Build] = {
     **TEXT_FUNCTIONS,
     **DATE_FUNCTIONS,
     **NESTED_FUNCTIONS,
+    **ARRAY_FUNCTIONS,
 }
 """How the text of every function is made."""

@@ -25,12 +25,12 @@ def _field_sql(arguments: list[Text], result: Type) -> Text:
     """A part of a struct; a moment becomes one that can be computed with."""
     struct, name, _ = arguments
     value = f"struct_extract({struct.sql}, {string(str(name.value))})"
-    return Text(_nested_part_sql(value, result), result, True, struct.fails)
+    return Text(nested_part_sql(value, result), result, True, struct.fails)
 
 
 def _item_sql(arguments: list[Text], result: Type) -> Text:
     missing = error("an array has no such element")
-    element = _nested_part_sql("list_extract({0}, {1} + 1)", result)
+    element = nested_part_sql("list_extract({0}, {1} + 1)", result)
     there = f"CASE WHEN {{1}} >= 0 AND {{1}} < len({{0}}) THEN {element} ELSE {missing} END"
     return strict_text(arguments, there.format, result, fails=True, nullable=True)
 
@@ -38,11 +38,12 @@ def _item_sql(arguments: list[Text], result: Type) -> Text:
 def _entry_sql(arguments: list[Text], result: Type) -> Text:
     values, key = arguments
     key_value = cast(key, values.type.parts[0].type)
-    element = _nested_part_sql("map_extract({0}, {1})[1]", result)
+    element = nested_part_sql("map_extract({0}, {1})[1]", result)
     return strict_text([values, key_value], element.format, result, nullable=True)
 
 
-def _nested_part_sql(value: str, type_: Type) -> str:
+def nested_part_sql(value: str, type_: Type) -> str:
+    """A part of a nested value; a moment becomes one that can be computed with."""
     return f"CAST({value} AS TIMESTAMP)" if type_ == TIMESTAMP else value
 
 

@@ -51,7 +51,7 @@ def type_name(type_: Type) -> str:
     >>> print(type_name(parse_type("array<struct<a:decimal(4,1)>>")))
     STRUCT("a" DECIMAL(4, 1))[]
     """
-    parts = [_nested_type_name(part.type) for part in type_.parts]
+    parts = [nested_type_name(part.type) for part in type_.parts]
     match type_.name:
         case "array":
             return f"{parts[0]}[]"
@@ -63,7 +63,7 @@ def type_name(type_: Type) -> str:
     return _NAMES.get(type_.name, str(type_).upper())
 
 
-def _nested_type_name(type_: Type) -> str:
+def nested_type_name(type_: Type) -> str:
     """In values that are only carried, moments stay as they are read."""
     return "TIMESTAMP WITH TIME ZONE" if type_ == TIMESTAMP else type_name(type_)
 

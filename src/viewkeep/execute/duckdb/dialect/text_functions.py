@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from viewkeep.execute.duckdb.dialect.array_functions import concat_arrays_sql
 from viewkeep.execute.duckdb.dialect.casts import cast
 from viewkeep.execute.duckdb.dialect.text import (
     Build,
@@ -80,9 +81,17 @@ def _substring_sql(arguments: list[Text], result: Type) -> Text:
 
 
 def _concat_sql(arguments: list[Text], result: Type) -> Text:
+    if result.name == "array":
+        return concat_arrays_sql(arguments, result)
     parts = [cast(argument, STRING) for argument in arguments]
     sql = f"({' || '.join(part.sql for part in parts)})"
     return Text(sql, result, any(p.nullable for p in parts), any(p.fails for p in parts))
+
+
+def _reverse_sql(arguments: list[Text], result: Type) -> Text:
+    if result.name == "array":
+        return strict_text(arguments, "list_reverse({})".format, result)
+    return _upper_lower_sql("reverse", arguments, result)
 
 
 def _replace_sql(arguments: list[Text], result: Type) -> Text:
@@ -210,7 +219,7 @@ TEXT_FUNCTIONS: dict[str, Build] = {
     "lpad": partial(_padded_sql, "lpad"),
     "rpad": partial(_padded_sql, "rpad"),
     "repeat": _repeat_sql,
-    "reverse": partial(_upper_lower_sql, "reverse"),
+    "reverse": _reverse_sql,
     "translate": partial(_text_function_sql, "translate({0}, {1}, {2})"),
     "split_part": _split_part_sql,
     "substring_index": _substring_index_sql,
