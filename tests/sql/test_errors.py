@@ -89,6 +89,8 @@ WRONG = {
 }
 
 REFUSED = {
+    "select a from r where a >= ^all (select d from t)": "no Spark SQL (write NOT EXISTS)",
+    "select a from r where a > ^any (select d from t)": "no Spark SQL (write EXISTS or IN)",
     "select ^rand() from r": "the non-deterministic function rand()",
     "select a from r where b > ^rand()": "the non-deterministic function rand()",
     "select a, ^current_timestamp from r": "the non-deterministic function current_timestamp()",
