@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.keeper.test_watch import wait_for
 from viewkeep import Keeper, MissingLibraryError, ViewkeepError
 from viewkeep.lake import transactions
 from viewkeep.lake.intake import IngestReport, WaitingFile
+from viewkeep.sources.folder import list_files
 
 PARTS = {"pid": "int", "price": "int", "name": "string"}
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
@@ -65,6 +67,33 @@ def test_all_kinds_of_files_in_the_order_of_their_names(keeper: Keeper, folder: 
     keeper.refresh()
     check(keeper)
     check_replayed(keeper)
+
+
+def test_a_file_waits_for_those_that_came_before_it(
+    keeper: Keeper, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files come while the folder is listed, which then shows the last one only."""
+    (folder / "1.csv").write_text("op,pid,price,name\nupsert,1,11,a\n")
+    list_names, list_entries = os.listdir, os.scandir
+
+    def names(place: str) -> list[str]:
+        listed = list_names(place)
+        (folder / "2.csv").write_text("op,pid,price,name\ninsert,70,1,a\n")
+        (folder / "3.csv").write_text("op,pid\ndelete,70\n")
+        return listed
+
+    @contextmanager
+    def entries(place: str) -> Iterator[Iterator["os.DirEntry[str]"]]:
+        with list_entries(place) as listed:
+            yield (each for each in listed if each.name != "2.csv")
+
+    with monkeypatch.context() as racing:
+        racing.setattr(os, "listdir", names)
+        racing.setattr(os, "scandir", entries)
+        found, waiting = list_files(str(folder))
+    assert ([each.name for each in found], waiting) == (["1.csv"], [])
+    assert amounts(keeper.ingest("parts", folder)) == (3, 3, 0)
+    assert keeper.quarantine("parts").num_rows == 0
 
 
 def test_a_file_is_taken_in_once(keeper: Keeper, folder: Path) -> None:

@@ -67,11 +67,16 @@ class FilePart:
 
 def list_files(folder: str) -> tuple[list[FoundFile], list[WaitingFile]]:
     """The files of a folder by their names, and those of no known format; drafts and hidden files
-    are left out."""
+    are left out.
+
+    A folder that is listed while files come may show a file without those that came just before it.
+    So names are listed first: whatever came before the last of them is in the second list.
+    """
     try:
+        last = max((name for name in os.listdir(folder) if not _is_draft(name)), default="")
         with os.scandir(folder) as entries:
-            entries_by_name = sorted((e for e in entries if e.is_file()), key=lambda e: e.name)
-            files = [f for e in entries_by_name if not _is_draft(e.name) for f in _source_file(e)]
+            own = [e for e in entries if e.name <= last and not _is_draft(e.name) and e.is_file()]
+        files = [f for e in sorted(own, key=lambda e: e.name) for f in _source_file(e)]
     except OSError as error:
         raise StorageError(f'cannot read the folder "{folder}": {error.strerror}') from None
     reason = f"its name ends in none of {', '.join(KINDS)}"
