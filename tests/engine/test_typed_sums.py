@@ -127,7 +127,11 @@ def test_every_update_gives_what_the_reference_engine_gives(text, options, maker
     if isinstance(live.engine, CompiledEngine):
         assert live.engine.maps == reference.engine.maps
     for relation, rows in present.items():
-        live.update_batch(relation, rows, [-1] * len(rows))
+        counts = [-1] * len(rows)
+        outcomes = [refusal(each, relation, rows, counts) for each in (live, reference)]
+        assert outcomes[0] == outcomes[1]
+        if outcomes[0] is not None:  # kinds of numbers meet once a sum is no longer 0
+            return
     live.flush()
     assert all(size == 0 for size in live.sizes().values()), "something stays of what is deleted"
 

@@ -16,6 +16,7 @@ from tests.diffs.in_duckdb import tables_of
 from tests.diffs.random_tables import as_arrow
 from tests.tpcds.data import Data
 from tests.transpile import to_duckdb
+from viewkeep.errors import QueryError
 from viewkeep.sql.parse import parse_view
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
@@ -40,7 +41,13 @@ def test_views_equal_themselves_computed_anew(name: str) -> None:
     view = PlayedView(node, data.tables, {n: dict(rows) for n, rows in data.database.items()})
     text = to_duckdb(sql) if is_determined(node) else None
     for number in range(BATCHES):
-        view.refresh(data.change(6), minimized=number % 2 == 0)
+        changes = data.change(6)
+        try:
+            view.refresh(changes, minimized=number % 2 == 0)
+        except QueryError:  # the text has no answer, and DuckDB has none
+            with pytest.raises(duckdb.InvalidInputException, match="More than one row"):
+                in_duckdb(data, to_duckdb(sql))
+            return
         view.check_kept()
         answer = None if text is None else in_duckdb(data, text)
         rows = plain(as_bag(view.visible()))
