@@ -211,7 +211,7 @@ def checksum(view: Node, frame: DataFrame) -> Sums:
 def recompute(lake: Lake, view: Node, changes: Changes) -> tuple[Cost, Sums]:
     """The view from scratch."""
     tables = lake.tables("post", changes.table)
-    builder = FrameBuilder(lambda leaf: Relation(tables[leaf.name, "post"]))
+    builder = FrameBuilder(lake.spark, lambda leaf: Relation(tables[leaf.name, "post"]))
     frame = builder.frame(view)
     start = perf_counter()
     with counted_jobs(lake.spark) as jobs:
