@@ -379,6 +379,9 @@ REFUSED = {
     "select did, row_number() over (order by did) as n from uses": "window",
     "select did, stddev(amount) as s from uses group by did": r"stddev",
     "select u.did from uses u left join parts p on u.pid < p.pid": "equalities",
+    "select count(cast(null as int)) as n from uses": "of NULL in every row",
+    "select sum(did * pid + cast(null as int)) as n from uses": "of NULL in every row",
+    "select count(n) as n from (select null as n from uses) t": "of NULL in every row",
     "select u.did from uses u left join parts p on p.price = "
     "(select max(price) from parts q where q.pid = u.pid)": r"correlated.*Keeper\(folder, spark\)",
 }

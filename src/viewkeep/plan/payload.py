@@ -135,6 +135,7 @@ def _aggregate_payload(query: ConjunctiveQuery) -> Payload:
     components: list[Component] = [Component(INTEGERS, ())]
     readers: list[Callable[[Row], Any]] = []
     for aggregate in query.aggregates:
+        _check_not_null(query, aggregate)
         start = len(components)
         added = list(_aggregate_components(query, aggregate))
         components += added
@@ -145,6 +146,16 @@ def _aggregate_payload(query: ConjunctiveQuery) -> Payload:
         for atom in {atom for component in components for atom, _ in component.lifts}
     }
     return Payload(ring, lifts, lambda element: tuple([read(element) for read in readers]))
+
+
+def _check_not_null(query: ConjunctiveQuery, aggregate: Aggregate) -> None:
+    """Refuse an argument with a constant part that is NULL: no row takes part."""
+    for each in (constant for term in aggregate.terms for constant in term.constants):
+        if compile_expression(each, ())(()) is None:
+            raise QueryError(
+                f"query {query.name}: {aggregate} is of NULL in every row; leave it out, or keep "
+                "the view in a lake (vk.Keeper)"
+            )
 
 
 def _aggregate_components(query: ConjunctiveQuery, aggregate: Aggregate) -> list[Component]:
