@@ -51,6 +51,9 @@ CALLS = (
     *("date_format(d, 'yyyy-MM')", "date_format(at, 'yyyyMMdd')", "date_format(d, 'dd.MM.yyyy')"),
     *("date_format(at, 'yyyy/MM')", "date_format(d, 'yyyy-MM-dd')", "date_format(at, 'MM')"),
     *("boolean(n)", "string(d)", "decimal(n)", "binary(s)"),
+    *("degrees(x)", "degrees(n)", "radians(x)", "radians(n)"),
+    *("element_at(array(n, 7), 1)", "element_at(array(s, 'b'), -1)"),
+    *("try_element_at(array(n, 7), 3)", "try_element_at(array(x), 1)"),
 )
 """Every function, with every argument that has a composition."""
 

@@ -1,6 +1,7 @@
 """Columns of tables that come, go, get other names and wider types: only the views that read what
 is gone stop, only those that read what is wider are computed anew, and all others go on."""
 
+import os
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from viewkeep.lake.apply import apply_changes, user_changes
 from viewkeep.query.types.data_types import parse_type
 from viewkeep.tables.arrow_rows import arrow_type
 
+LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 WIDER = {"smallint": "int", "int": "bigint", "float": "double", "decimal(5, 2)": "decimal(9, 3)"}
 KINDS = ("smallint", "int", "bigint", "float", "string", "decimal(5, 2)")
 
@@ -272,7 +274,8 @@ class Evolution:
             reports = error.reports
         return {each.view: each for each in reports}
 
-    def check(self, changed: set[tuple[str, str]]) -> None:
+    def check(self, changed: set[tuple[str, str]], is_plain: bool = True) -> None:
+        """`is_plain`: no column was altered twice since, which tells a bit less."""
         reports = self.refresh()
         with duckdb.connect() as connection:
             for name, model in self.models.items():
@@ -285,19 +288,22 @@ class Evolution:
                 expected = Counter(connection.execute(f"FROM {name}").fetchall())
                 assert not reports[name].error, reports[name].error
                 assert rows(self.keeper, name) == expected, name
-                if not changed & self.reads_of(name):
+                if is_plain and not changed & self.reads_of(name):
                     assert not reports[name].from_scratch, (name, reports[name])
+                for table, column in view.reads:  # wider from now on
+                    view.reads[table, column] = self.models[table].columns[column]
 
 
 def evolve(place: Path, seed: int, steps: int) -> None:
     evolution = Evolution(place, seed)
-    changed: set[tuple[str, str]] = set()
+    changed, is_plain = set[tuple[str, str]](), True
     for _ in range(steps):
-        changed |= evolution.step()
+        altered = evolution.step()
+        changed, is_plain = changed | altered, is_plain and not changed & altered
         if evolution.rng.random() < 0.7:
-            evolution.check(changed)
-            changed = set()
-    evolution.check(changed)
+            evolution.check(changed, is_plain)
+            changed, is_plain = set(), True
+    evolution.check(changed, is_plain)
     for name in evolution.views:
         if not evolution.lost(name):
             assert evolution.keeper.verify(name).ok
@@ -309,7 +315,7 @@ def test_views_over_tables_whose_columns_change(tmp_path: Path, seed: int) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 160))
+@pytest.mark.parametrize("seed", range(100, 160 if LONG else 104))
 def test_many_changes_of_columns(tmp_path: Path, seed: int) -> None:
     evolve(tmp_path, seed, 30)
 

@@ -90,7 +90,7 @@ def test_documents_are_told_to_the_page(port: int) -> None:
 
 def test_a_query_of_the_playground_is_ended_when_its_time_is_over(keeper: vk.Keeper) -> None:
     tables = ", ".join(f"parts p{i}" for i in range(30))
-    endless = f"SELECT sum({' * '.join(f'p{i}.price' for i in range(30))} % 7L) AS s FROM {tables}"
+    endless = f"SELECT sum({' + '.join(f'p{i}.price' for i in range(30))}) AS s FROM {tables}"
     with served(keeper, query_seconds=0.5) as port:
         response, answer = ask(port, "/api/query", "POST", {"sql": endless}, **OWN)
         assert (response.status, "longer than 0.5 s" in answer) == (400, True), answer

@@ -159,6 +159,9 @@ class _ChangeHistory:
     def _check_old_columns(self, snapshot: Snapshot) -> None:
         """Refuse a version whose rows have no place among those of today."""
         now = {field.name: field.type for field in self._visible.columns}
+        is_view = not isinstance(self._entry, TableDefinition)  # columns come by another query
+        if is_view and not now.keys() <= {field.name for field in snapshot.fields}:
+            raise SchemaError(f"version {snapshot.version} has other columns")
         for field in snapshot.fields:
             kind = field.type if field.name.startswith(HIDDEN) else now.get(field.name)
             if kind is None or (kind != field.type and not is_widening(field.type, kind)):

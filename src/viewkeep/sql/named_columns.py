@@ -21,7 +21,7 @@ def may_name_column(sql: str, column: str) -> bool:
 def _names(node: exp.Expr, column: str) -> bool:
     match node:
         case exp.Star():
-            return not isinstance(node.parent, exp.Count)
+            return not (isinstance(node.parent, exp.Func) and node.parent.name.lower() == "count")
         case exp.Join():
             return str(node.args.get("method") or "").upper() == "NATURAL"
         case exp.Identifier():

@@ -158,8 +158,8 @@ def _named_struct_type(arguments: Sequence[TypedValue]) -> Type:
     if len(names) != len(types) or not all(isinstance(name, str) and name for name in names):
         raise QueryError("named_struct: names, which are literals, and values must alternate")
     lower = {str(name).lower() for name in names}
-    if len(lower) < len(names) or VOID in types:
-        raise QueryError("named_struct: two parts of one name, or one without a type")
+    if len(lower) < len(names):
+        raise QueryError("named_struct: two parts of one name")
     return STRUCT(*(Field(str(name), kind) for name, kind in zip(names, types, strict=True)))
 
 
