@@ -12,7 +12,7 @@ PIP_PROGRESS := \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock demo test test-all test-matrix test-wheel dist build-tool check bench bench-idivm bench-keeper bench-strategies \
+.PHONY: help setup setup-s3 lock demo test test-all test-matrix test-wheel dist build-tool check bench bench-idivm bench-keeper bench-strategies \
 	bench-choices bench-tpch bench-engine bench-live bench-soak bounds coverage papers plots docs site site-version
 
 help: ## List the tasks
@@ -20,6 +20,11 @@ help: ## List the tasks
 
 setup: $(INSTALLED) ## Create .venv with the locked versions and install Viewkeep into it
 	@$(PYTHON) scripts/check_java.py || true
+
+setup-s3: $(INSTALLED) requirements-s3.lock ## Install the emulator of S3 for tests/objects, in .venv-s3
+	@$(PYTHON) -m venv --clear --without-pip .venv-s3
+	@$(PYTHON) -m pip --python .venv-s3/bin/python install --quiet --disable-pip-version-check \
+		--no-deps -r requirements-s3.lock
 
 demo: setup ## Keep four views of a shop fresh, and compare them
 	@$(PYTHON) examples/demo.py
@@ -32,7 +37,7 @@ check: $(INSTALLED) ## Lint, check the format and the types
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m mypy
 
-test-all: check ## Run check, then all tests with many more random cases
+test-all: check setup-s3 ## Run check, then all tests with many more random cases
 	@VIEWKEEP_LONG=1 $(PYTHON) -m pytest $(IN_PARALLEL)
 
 test-matrix: $(INSTALLED) ## Run the core of the lake's tests with every version of Spark, classic and Connect

@@ -18,7 +18,10 @@ from pathlib import Path
 from viewkeep.errors import SchemaError
 from viewkeep.lake.catalog import CatalogError
 from viewkeep.lake.catalog_store import CatalogStore
-from viewkeep.lake.marks import marked_block
+from viewkeep.lake.lease import FOLDER as LEASES
+from viewkeep.lake.lease import Lease, StoreLease
+from viewkeep.lake.marks import FOLDER as MARKS
+from viewkeep.lake.marks import earliest, earliest_in_store, marked_block, marked_in_store
 from viewkeep.tables.files.parquet import ParquetFolder
 from viewkeep.tables.files.rewrite import DRIVER_BYTES
 from viewkeep.tables.files.scans import Scans
@@ -26,6 +29,7 @@ from viewkeep.tables.log.delta import LakeTable, StorageError
 from viewkeep.tables.log.durable import local_path
 from viewkeep.tables.log.memory import log_memory
 from viewkeep.tables.places import check_inside
+from viewkeep.tables.secrets import has_credentials
 
 OWN = "_viewkeep"
 _NOT_IN_PATHS = frozenset("%?#^|[]\\")
@@ -39,7 +43,8 @@ class Lake:
     uri: str
     scans: Scans
     """The engine that reads and writes files that are too large for the driver's memory."""
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Credentials among them: they are not shown."""
     driver_bytes: int = DRIVER_BYTES
     is_durable: bool = True
 
@@ -105,7 +110,23 @@ class Lake:
 
     def marked(self) -> AbstractContextManager[None]:
         """A block that reads versions of tables, which `vacuum` then leaves alone."""
-        return marked_block(local_path(self.uri))
+        place = local_path(self.uri)
+        return marked_block(place) if place is not None else marked_in_store(self._marks())
+
+    def earliest_mark(self, now: float) -> float:
+        """When the oldest such block began that still runs, in seconds; `now` if there is none."""
+        place = local_path(self.uri)
+        return earliest(place, now) if place is not None else earliest_in_store(self._marks(), now)
+
+    def lease(self, work: str) -> Lease | StoreLease:
+        """The right to do a work, which one process of several has."""
+        place = local_path(self.uri)
+        if place is not None:
+            return Lease(place, work)
+        return StoreLease(ParquetFolder(self.at(f"{self.uri}/{LEASES}")), work)
+
+    def _marks(self) -> ParquetFolder:
+        return ParquetFolder(self.at(f"{self.uri}/{MARKS}"))
 
 
 def open_lake(lake: Lake, create: bool) -> Lake:
@@ -123,6 +144,11 @@ def lake_location(uri: str | os.PathLike[str]) -> str:
     if not text.strip():
         raise StorageError('an empty path is no folder; "." is the current one')
     text = text.rstrip("/") or "/"
+    if has_credentials(text):
+        raise StorageError(
+            "the URI has credentials in it, and a lake keeps the URIs of its tables; give them as "
+            "storage_options or in the environment"
+        )
     if "://" in text:
         return text
     text = str(Path(text).expanduser().absolute())

@@ -20,7 +20,6 @@ from viewkeep.lake.catalog import Catalog, TableDefinition, ViewDefinition
 from viewkeep.lake.intake import Intake, has_sources
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.live_states import versions_kept
-from viewkeep.lake.marks import earliest
 from viewkeep.lake.transactions import Transactions
 from viewkeep.lake.views.cache_users import cache_users
 from viewkeep.lake.views.view import View
@@ -29,7 +28,6 @@ from viewkeep.tables.feed import FOLDER as NOTED
 from viewkeep.tables.feed import change_file
 from viewkeep.tables.files.parquet import ListedFile, ParquetFolder
 from viewkeep.tables.log.delta import LakeTable, MissingEntryError, Snapshot, StorageError
-from viewkeep.tables.log.durable import local_path
 from viewkeep.tables.log.entries import Commit
 
 MOST_HOURS = 10_000_000
@@ -59,7 +57,7 @@ def clean(lake: Lake, plan: Plan, hours: float, dry_run: bool, force: bool) -> d
     shared = {key: lake.shared_cache(key) for key in lake.shared_caches()}
     places |= {_label(key): table for key, table in shared.items()}
     files_by_name = dict(_files_of_tables(places))
-    oldest_reader = earliest(local_path(lake.uri), now / 1000) * 1000
+    oldest_reader = lake.earliest_mark(now / 1000) * 1000
     cutoff = min(now - hours * _HOUR, oldest_reader - _CLOCKS if oldest_reader < now else now)
     versions_read = _versions_read(lake, catalog, views) | {each.name: set() for each in beside}
     users = cache_users(lake, lake.catalog.read())

@@ -15,7 +15,6 @@ from viewkeep.errors import ViewkeepError, problem_of
 from viewkeep.lake import RefreshReport
 from viewkeep.lake.catalog import Catalog, ViewDefinition
 from viewkeep.lake.lake import Lake
-from viewkeep.lake.lease import Lease
 from viewkeep.lake.retry import RetryPause
 from viewkeep.lake.transactions import Transactions
 from viewkeep.lake.views.view import View
@@ -23,7 +22,6 @@ from viewkeep.query.clock import clock_of
 from viewkeep.refresh.all_views import RefreshError
 from viewkeep.refresh.lag import DOWNSTREAM, seconds_of
 from viewkeep.tables.log.delta import LakeTable, StorageError
-from viewkeep.tables.log.durable import local_path
 
 SHORTEST, LONGEST = 0.05, 1.0
 """Seconds between two looks at the logs."""
@@ -66,7 +64,7 @@ class Watcher:
 
     def run(self, stop: Event, tell: Tell) -> None:
         """Work until the event is set; every refresh and every failure is told."""
-        lease = Lease(local_path(self.lake.uri), "watch")
+        lease = self.lake.lease("watch")
         pause = RetryPause()
         try:
             while not stop.is_set():

@@ -7,6 +7,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from viewkeep.errors import ViewkeepError, without_colours
+from viewkeep.tables.secrets import without_credentials
 
 
 class StorageError(ViewkeepError):
@@ -35,6 +36,7 @@ def storage_errors(place: str) -> Iterator[None]:
     try:
         yield
     except CommitFailedError as error:
+        _hide_credentials(error)
         raise ConflictError(f"{place}: another process committed first") from error
     except TableNotFoundError as error:
         raise StorageError(f"{place}: there is no Delta table") from error
@@ -43,6 +45,15 @@ def storage_errors(place: str) -> Iterator[None]:
 
 
 def error_text(error: Exception) -> str:
-    """The message of an error in one line, without the stack of the library behind it."""
+    """The message of an error in one line, without the stack of the library behind it, and without
+    credentials, which the error itself has no more either: tracebacks show it."""
+    _hide_credentials(error)
     lines = without_colours(str(error).partition("\n   0: ")[0]).splitlines()
     return " ".join(filter(None, map(str.strip, lines)))
+
+
+def _hide_credentials(error: Exception) -> None:
+    if any(isinstance(each, str) and without_credentials(each) != each for each in error.args):
+        error.args = tuple(
+            without_credentials(each) if isinstance(each, str) else each for each in error.args
+        )

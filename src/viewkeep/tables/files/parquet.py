@@ -115,6 +115,18 @@ class ParquetFolder:
             selector = pafs.FileSelector(self._base, allow_not_found=True)
             return [each.base_name for each in self._files.get_file_info(selector)]
 
+    def modified_times(self) -> dict[str, float]:
+        """The files in the folder itself, with the times of their last change in seconds, as the
+        store tells them; those without a time are new."""
+        with storage_errors(self.uri):
+            selector = pafs.FileSelector(self._base, allow_not_found=True)
+            entries = self._files.get_file_info(selector)
+        return {
+            each.base_name: float("inf") if each.mtime_ns is None else each.mtime_ns / 1e9
+            for each in entries
+            if each.type == pafs.FileType.File
+        }
+
     def remove_file(self, name: str) -> None:
         """Remove a file, if it is there."""
         with storage_errors(f"{self.uri}/{name}"), suppress(FileNotFoundError):

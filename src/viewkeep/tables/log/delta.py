@@ -14,10 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 from deltalake import CommitProperties, DeltaTable, Schema
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import declared_fields
@@ -26,6 +27,7 @@ from viewkeep.tables.failures import DamagedLogError as DamagedLogError
 from viewkeep.tables.failures import MissingEntryError as MissingEntryError
 from viewkeep.tables.failures import StorageError as StorageError
 from viewkeep.tables.failures import UnsupportedTableError as UnsupportedTableError
+from viewkeep.tables.failures import error_text
 from viewkeep.tables.failures import storage_errors as storage_errors
 from viewkeep.tables.log import durable
 from viewkeep.tables.log.column_mapping import column_mapping
@@ -63,6 +65,9 @@ CHANGES = "changes"
 """The note of a commit that names its file of changes, or holds few of them itself; None where rows
 stay as they are."""
 
+COMMIT = "viewkeepCommit"
+"""The key of a commit's own name in its metadata, where deltalake writes the entry."""
+
 Notes = Mapping[str, Any]
 WrittenVersion = tuple[Snapshot, bytes]
 """A version that this process has written, and the text of its log entry."""
@@ -87,11 +92,16 @@ class LakeTable(TableLog):
         if new_version is None:
             self._refuse_vectors(has_vectors)
             self._sync(self._named_files(files, notes))
-            properties = _commit_properties(notes)
-            with storage_errors(self.uri):
-                create_by_deltalake(
-                    self.uri, self.options, fields, files, properties, description, feed
-                )
+            commit = uuid4().hex
+            properties = _commit_properties(notes, commit)
+            try:
+                with storage_errors(self.uri):
+                    create_by_deltalake(
+                        self.uri, self.options, fields, files, properties, description, feed
+                    )
+            except StorageError:
+                if not self._has_commit(0, commit):
+                    raise
         self._settle_commit(0, new_version)
 
     def _create_plain(
@@ -248,7 +258,7 @@ class LakeTable(TableLog):
         with storage_errors(self.uri):
             names = {each.name for each in table.schema().fields}
             new = [each for each in delta_schema(fields).fields if each.name not in names]
-            table.alter.add_columns(new, commit_properties=_commit_properties(notes))
+            table.alter.add_columns(new, commit_properties=_commit_properties(notes, uuid4().hex))
         self._settle_commit(start + 1)
         return start + 1
 
@@ -277,7 +287,7 @@ class LakeTable(TableLog):
     def _set_property(self, start: int, name: str, value: str) -> int:
         with storage_errors(self.uri):
             self._open_delta_table(start).alter.set_table_properties(
-                {name: value}, commit_properties=_commit_properties({})
+                {name: value}, commit_properties=_commit_properties({}, uuid4().hex)
             )
         self._settle_commit(start + 1)
         return start + 1
@@ -384,15 +394,29 @@ class LakeTable(TableLog):
                     f"{self.uri}: the table uses columnMapping, and files with other names than "
                     "its columns' are not written here; copy it into a table without"
                 )
+            commit = uuid4().hex
             try:
-                commit_by_deltalake(table, add, remove, _commit_properties(notes), schema)
-            except CommitFailedError as error:
+                commit_by_deltalake(table, add, remove, _commit_properties(notes, commit), schema)
+            except (DeltaError, OSError) as error:
                 self._forget()
-                if self.version() == start:  # nobody came first: a full disk, a missing right
-                    raise StorageError(f"{self.uri}: {error}") from error
+                if self._has_commit(start + 1, commit):
+                    return
+                if isinstance(error, CommitFailedError) and self.version() == start:
+                    # Nobody came first: a full disk, a missing right.
+                    raise StorageError(f"{self.uri}: {error_text(error)}") from error
                 raise
 
+    def _has_commit(self, version: int, commit: str) -> bool:
+        """Whether a commit that failed has happened: if the answer of a store is lost, the request
+        is sent again, and finds the entry that it has written itself."""
+        try:
+            text = self._read_entry(version)
+        except StorageError:
+            return False
+        return text is not None and commit.encode() in text
 
-def _commit_properties(notes: Notes) -> CommitProperties:
+
+def _commit_properties(notes: Notes, commit: str) -> CommitProperties:
+    metadata = {COMMIT: commit, **({NOTES: notes} if notes else {})}
     # Without retries: a retry would commit after whatever came between.
-    return CommitProperties(custom_metadata={NOTES: notes} if notes else None, max_commit_retries=0)
+    return CommitProperties(custom_metadata=metadata, max_commit_retries=0)

@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.fs as pafs  # type: ignore[import-untyped]
 from deltalake import DeltaTable
-from deltalake.fs import DeltaStorageHandler
 
 from viewkeep.query.types.data_types import Field
 from viewkeep.tables.arrow_rows import declared_fields
@@ -45,9 +44,11 @@ from viewkeep.tables.log.memory import RECENT, log_memory
 from viewkeep.tables.log.protocol import may_have_vectors, refused_feature, unreadable
 from viewkeep.tables.log.replay import Vectors, replay_vectors
 from viewkeep.tables.log.snapshots import Snapshot, files_of
+from viewkeep.tables.log.store_files import StoreFiles
 from viewkeep.tables.log.write_entry import (
     is_plain_version,
 )
+from viewkeep.tables.secrets import note_credentials
 
 NOTES = "viewkeep"
 """The key of Viewkeep's notes in the metadata of a commit."""
@@ -62,6 +63,7 @@ class TableLog:
         self.uri = uri.rstrip("/")
         self.options = dict(options or {}) or None
         self._local, self._is_durable = local_path(self.uri), is_durable
+        note_credentials(self.options)
 
     def exists(self) -> bool:
         """Whether there is a Delta table."""
@@ -294,5 +296,4 @@ def file_system(table: TableLog) -> tuple[pafs.FileSystem, str]:
     """How Arrow reaches the files of a table, and the table's folder there."""
     if "://" not in table.uri or table.uri.startswith("file://"):
         return _LOCAL, table.uri.removeprefix("file://")
-    handler = DeltaStorageHandler(table.uri, table.options)
-    return pafs.PyFileSystem(handler), ""
+    return pafs.PyFileSystem(StoreFiles(table.uri, table.options)), ""
