@@ -101,6 +101,7 @@ def test_random_histories(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_on_spark(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Marked by Spark, read by both engines."""
     monkeypatch.setattr(mark, "DRIVER_ROWS", -1)
+    monkeypatch.setattr(mark, "JOB_ROWS", -1)
     monkeypatch.setattr(mark, "DELETED_SHARE", 0.6)
     keeper = Keeper(tmp_path / "a lake", spark, backend="spark")
     keeper.create_table("t", {"id": "int", "n": "int"}, ["id"], rows=[(i, i) for i in range(50)])

@@ -26,6 +26,8 @@ DELETED_SHARE = 0.2
 """A file with a larger share of deleted rows is written anew."""
 DRIVER_ROWS = 1 << 20
 """Keys are looked up on the driver if the row groups that may hold them have so few rows."""
+JOB_ROWS = 1 << 23
+"""The same where the engine is Spark, whose jobs take a while to start."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ def mark_rows(
 ) -> Rewrite:
     """New files for a version without the rows that have a key of `old_keys`, and with `new_rows`;
     files that are only marked are removed and added, with other deletion vectors."""
-    deleted = _deleted_rows(scans, table, snapshot, old_keys)
+    most_rows = DRIVER_ROWS if driver_bytes <= DRIVER_BYTES else JOB_ROWS
+    deleted = _deleted_rows(scans, table, snapshot, old_keys, most_rows)
     empty_files = [each.file for each in deleted if each.share == 1]
     rewritten_files = _files_to_write_anew(snapshot, deleted)
     unmarked = {each.path for each in (*empty_files, *rewritten_files)}
@@ -83,13 +86,15 @@ def _files_with_vectors(table: LakeTable, deleted: Sequence[_DeletedRows]) -> li
 
 
 def _deleted_rows(
-    scans: Scans, table: LakeTable, snapshot: Snapshot, keys: pa.Table
+    scans: Scans, table: LakeTable, snapshot: Snapshot, keys: pa.Table, most_rows: int
 ) -> list[_DeletedRows]:
-    """The deleted rows of files in which there are more of them now."""
+    """The deleted rows of files in which there are more of them now; keys are looked up here if the
+    row groups that may hold them have at most so many rows."""
     folder = ParquetFolder(table)
     near = [each for each in snapshot.files if may_hold(each, keys)]
     changed = []
-    for each, rows in zip(near, _places_of_keys(scans, table, snapshot, near, keys), strict=True):
+    stored = StoredRows(table, snapshot, near, {f.name: f.name for f in snapshot.fields})
+    for each, rows in zip(near, _places_of_keys(scans, stored, keys, most_rows), strict=True):
         before = folder.deleted_rows(each)
         after = _union_of_row_numbers(before, rows)
         if len(after) > len(before):
@@ -98,15 +103,13 @@ def _deleted_rows(
 
 
 def _places_of_keys(
-    scans: Scans, table: LakeTable, snapshot: Snapshot, files: Sequence[DataFile], keys: pa.Table
+    scans: Scans, stored: StoredRows, keys: pa.Table, most_rows: int
 ) -> list[RowNumbers]:
     """For each file, the places of rows that have one of the keys."""
-    folder = ParquetFolder(table)
-    names = {field.name: field.name for field in snapshot.fields}
-    stored = StoredRows(table, snapshot, files, names)
+    folder, files = ParquetFolder(stored.table), stored.files
     places = RECENT_PLACES.get(stored, keys)
-    if places is None and count_near(folder, files, keys) <= DRIVER_ROWS:
-        return find_places(folder, files, snapshot.fields, keys)
+    if places is None and count_near(folder, files, keys) <= most_rows:
+        return find_places(folder, files, stored.snapshot.fields, keys)
     if places is None:
         places = scans.row_places(stored, keys)
     numbers, rows = places[FILE].to_numpy(), places[ROW].to_numpy().astype(np.int64)
