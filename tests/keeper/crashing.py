@@ -9,21 +9,18 @@ With AT, it kills itself at the AT-th place where it writes, before or after; el
 """
 
 import os
-import signal
 import sys
 from pathlib import Path
-from random import Random
-from typing import Any
 
 from deltalake import DeltaTable
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from tests.diffs.random_tables import Database, apply_batches, random_batch
-from tests.keeper.faults import POINTS, TABLES, Fault, apply, chosen
+from tests.diffs.random_tables import Database
+from tests.keeper.faults import TABLES
+from tests.keeper.victim import change_until_killed
 from viewkeep import Keeper
-from viewkeep.changes import ChangeBatch
 from viewkeep.execute.spark.session import session
 
 PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
@@ -54,16 +51,6 @@ def attached() -> SparkSession:
     return SparkSession(spark)
 
 
-def next_batch(model: Database, seed: int, number: int) -> ChangeBatch:
-    """The change with a number: the same in every process that sees the same rows."""
-    rng = Random(f"{seed} {number}")
-    ordered = {name: dict(sorted(rows.items())) for name, rows in model.items()}
-    while True:
-        found = random_batch(ordered, TABLES, rng, 5)
-        if any(not each.is_empty for each in found.values()):
-            return chosen(found, rng)
-
-
 def read_model(place: Path) -> Database:
     """The rows of the tables, by their keys."""
     model: Database = {}
@@ -75,34 +62,10 @@ def read_model(place: Path) -> Database:
     return model
 
 
-def main(place: Path, log: Path, seed: int, number: int, at: int, after: bool) -> None:
+def main(place: Path, log: Path, *numbers: int, after: bool) -> None:
     """Change and refresh for ever."""
     keeper, model = Keeper(place, own_or_attached()), read_model(place)
-    with log.open("a", buffering=1) as told:
-        print("ready", file=told)
-        _deadly(at, after)
-        while True:
-            batch = next_batch(model, seed, number)
-            print("begin", number, file=told)
-            apply(keeper, batch)
-            print("end", number, file=told)
-            model = apply_batches(model, {batch.name: batch})
-            keeper.refresh()
-            print("fresh", number, file=told)
-            number += 1
-
-
-def _deadly(at: int, after: bool) -> None:
-    """This process ends at a place where it writes."""
-
-    class Kill(Fault):
-        def _die(self, name: str) -> None:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    found = Kill(at, after)
-    for owner, name in POINTS:
-        write: Any = getattr(owner, name)
-        setattr(owner, name, found.around(name, write))
+    change_until_killed(keeper, model, log, *numbers, after=after)
 
 
 if __name__ == "__main__":

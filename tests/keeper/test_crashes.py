@@ -24,6 +24,7 @@ from tests.diffs.random_tables import Database, apply_batches, random_batch, ran
 from tests.keeper import crashing
 from tests.keeper.faults import TABLES, Fault, apply, chosen, create, fault
 from tests.keeper.lakes import as_bag, check, check_verified, rows, versions
+from tests.keeper.victim import next_batch
 from viewkeep import Keeper, ViewkeepError
 from viewkeep.execute.spark.driver import scanned
 from viewkeep.lake.views import caches
@@ -281,7 +282,7 @@ def _check_survived(victim: Victim, log: Path, seed: int, first: int) -> None:
 
 
 def _follow(victim: Victim, seed: int, number: int) -> None:
-    batch = crashing.next_batch(victim.model, seed, number)
+    batch = next_batch(victim.model, seed, number)
     victim.model = apply_batches(victim.model, {batch.name: batch})
 
 

@@ -1,17 +1,15 @@
 """Lakes in buckets: what their tables hold as deltalake reads them, and what views should hold."""
 
 from collections import Counter
-from random import Random
 
 import duckdb
 from deltalake import DeltaTable
 
 from tests.diffs.harness import Bag, expect, plain
-from tests.diffs.random_tables import Database, random_batch
-from tests.keeper.faults import TABLES, VIEWS, chosen
+from tests.diffs.random_tables import Database
+from tests.keeper.faults import TABLES, VIEWS
 from tests.transpile import to_duckdb
 from viewkeep import Keeper
-from viewkeep.changes import ChangeBatch
 
 Options = dict[str, str]
 
@@ -52,13 +50,3 @@ def check_views(keeper: Keeper, uri: str, options: Options | None) -> None:
             connection.execute(f'CREATE VIEW "{name}" AS {to_duckdb(sql)}')
             expected = Counter(connection.execute(f'SELECT * FROM "{name}"').fetchall())
             expect(name, plain(stored_rows(f"{uri}/{name}", options)), plain(expected))
-
-
-def next_batch(model: Database, seed: int, number: int) -> ChangeBatch:
-    """The change with a number: the same in every process that sees the same rows."""
-    rng = Random(f"{seed} {number}")
-    ordered = {name: dict(sorted(rows.items())) for name, rows in model.items()}
-    while True:
-        batches = random_batch(ordered, TABLES, rng, 5)
-        if any(not each.is_empty for each in batches.values()):
-            return chosen(batches, rng)

@@ -13,8 +13,9 @@ import pytest
 
 from tests.diffs.random_tables import Database, apply_batches, random_database
 from tests.keeper.faults import TABLES
+from tests.keeper.victim import next_batch
 from tests.objects.emulator import Emulator
-from tests.objects.lakes import check_views, create, next_batch, read_model, stored_rows
+from tests.objects.lakes import check_views, create, read_model, stored_rows
 from tests.objects.worker import OWN
 from viewkeep import Keeper
 
