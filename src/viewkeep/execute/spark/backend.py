@@ -195,15 +195,14 @@ def _query_frame(spark: SparkSession, query: Query, relations: Relations) -> Dat
 
 
 def _write_sorted(frame: DataFrame, target: Target) -> list[DataFile]:
-    """Write rows, sorted by the look-up columns so that each file holds a range of keys; quickly,
-    only each row group of a file does."""
+    """Write rows, sorted by the look-up columns so that each file holds a range of keys; a quick
+    target leaves them in the order in which they are computed."""
     order = [F.col(back_quote(name)) for name in target.order]
     if order and not target.is_quick:
-        frame = frame.repartitionByRange(*order)
-    if order:
-        frame = frame.sortWithinPartitions(*order)
+        frame = frame.repartitionByRange(*order).sortWithinPartitions(*order)
     columns = [f"{back_quote(stored)} AS {back_quote(public)}" for public, stored in target.columns]
-    return write_frame(frame.selectExpr(*columns), target.table, (), target.group_rows)
+    group_rows = None if target.is_quick else target.group_rows
+    return write_frame(frame.selectExpr(*columns), target.table, (), group_rows)
 
 
 def _spark_comparable_columns(rows: DataFrame, schema: tuple[Field, ...]) -> DataFrame:
