@@ -19,9 +19,11 @@ import resource
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -250,14 +252,27 @@ def small_lakes(folder: Path) -> Iterator[str]:
     )
 
 
-def large_changes(lake: Lake) -> str:
-    """`apply` of a tenth of the parts."""
-    seconds = lake.change(0.1)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return (
-        f"apply of {lake.parts // 10:,} updates to {lake.parts:,} rows: {seconds:.2f} s "
-        f"(the process has held up to {memory:,.0f} MB)."
-    )
+def large_changes(folder: Path) -> Iterator[str]:
+    """`apply` of updates of a tenth of the rows, each in a process that tells its memory."""
+    for rows in (1_000_000, 10_000_000):
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            seconds, memory = pool.submit(_large_change, folder / f"apply{rows}", rows).result()
+        yield (
+            f"apply of {rows // 10:,} updates to {rows:,} rows: {seconds:.2f} s "
+            f"(the process held up to {memory:,.0f} MB)."
+        )
+
+
+def _large_change(folder: Path, rows: int) -> tuple[float, float]:
+    """Seconds, and the most megabytes of memory that this process has held."""
+    lake = Lake(folder, rows * FANOUT, None)
+    text = f"SELECT i::INT AS pid, (hash(i) % 1000)::INT AS price FROM range({rows}) t(i)"
+    with closing(duckdb.connect()) as connection:
+        table = connection.sql(text).to_arrow_table()
+    lake.keeper.create_table("parts", table, key=["pid"])
+    del table
+    seconds = median(lake.change(0.1) for _ in range(3))
+    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def shown(rows: list[tuple[str, ...]]) -> Table:
@@ -327,11 +342,12 @@ def start_spark(given: argparse.Namespace) -> Any:
 def main() -> None:
     """The table and the notes."""
     given, console = arguments(), Console(width=150)
-    spark = start_spark(given)
     folder = Path(tempfile.mkdtemp(prefix="viewkeep-bench-", dir=given.folder))
     try:
         commit = commit_seconds(folder / "commit")
         notes = [f"One commit of one row takes {commit:.3f} s.", *small_lakes(folder)]
+        notes += large_changes(folder)
+        spark = start_spark(given)
         rows: list[tuple[str, ...]] = []
         for size in given.sizes:
             measured = spark if size <= given.spark_up_to else None
@@ -342,7 +358,6 @@ def main() -> None:
                 for each in measure(lake, share, given.rounds):
                     rows.append(each.cells(commit))
                     console.print("  " + "  ".join(rows[-1]), highlight=False)
-            notes.append(large_changes(lake))
             lake.keeper.refresh()
             lake.check()
             shutil.rmtree(lake.folder)
