@@ -627,6 +627,8 @@ DUCKDB = {
     "isnull": "({} IS NULL)",
     "isnotnull": "({} IS NOT NULL)",
     "div": "({} // {})",
+    "floor": "CAST(floor({}) AS BIGINT)",  # of a double a double in DuckDB
+    "ceil": "CAST(ceil({}) AS BIGINT)",
     "startswith": "starts_with({}, {})",
     "endswith": "ends_with({}, {})",
     "locate": "strpos({1}, {0})",

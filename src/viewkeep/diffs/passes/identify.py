@@ -29,6 +29,7 @@ from viewkeep.query.algebra import (
     Values,
     Window,
 )
+from viewkeep.query.equal_columns import equal_columns
 from viewkeep.query.expressions import (
     Call,
     Cast,
@@ -197,16 +198,18 @@ class _IdExtension:
         return left, renamed
 
     def _project_with_ids(self, node: Project) -> tuple[Node, tuple[str, ...]]:
+        """A column that equals an ID, such as the other side of a join's condition, is the ID."""
         child = self.extend(node.child)
-        outputs, ids = list(node.outputs), list[str]()
+        outputs = {each.name: each for each in node.outputs}
+        ids, equal = list[str](), equal_columns(child)
         for column in self.ids[child]:
-            plain = (o.name for o in node.outputs if o.expression == Column(column))
-            name = next(plain, None)
-            if name is None:
-                name = _fresh_id_name(column, [o.name for o in outputs])
-                outputs.append(Output(name, Column(column)))
+            others = (each for each in equal.get(column, ()) if each not in self.ids[child])
+            same = (Column(each) for each in (column, *others))
+            plain = (name for c in same for name, o in outputs.items() if o.expression == c)
+            name = next(plain, None) or _fresh_id_name(column, list(outputs))
+            outputs[name] = Output(name, Column(column))
             ids.append(name)
-        return replace(node, child=child, outputs=tuple(outputs)), tuple(ids)
+        return replace(node, child=child, outputs=tuple(outputs.values())), tuple(ids)
 
     def _group_with_ids(self, node: GroupBy) -> tuple[Node, tuple[str, ...]]:
         child = self.extend(node.child)
