@@ -29,7 +29,7 @@ from viewkeep.query.algebra import (
     Values,
     Window,
 )
-from viewkeep.query.equal_columns import equal_columns
+from viewkeep.query.column_classes import column_classes
 from viewkeep.query.expressions import (
     Call,
     Cast,
@@ -201,7 +201,7 @@ class _IdExtension:
         """A column that equals an ID, such as the other side of a join's condition, is the ID."""
         child = self.extend(node.child)
         outputs = {each.name: each for each in node.outputs}
-        ids, equal = list[str](), equal_columns(child)
+        ids, equal = list[str](), column_classes(child)
         for column in self.ids[child]:
             others = (each for each in equal.get(column, ()) if each not in self.ids[child])
             same = (Column(each) for each in (column, *others))

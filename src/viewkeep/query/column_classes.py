@@ -8,10 +8,10 @@ from viewkeep.query.types.data_types import BINARY, BOOLEAN, INTEGRAL, MOMENTS, 
 from viewkeep.query.types.inference import find_field
 from viewkeep.query.types.rules import is_decimal
 
-Pair = tuple[str, str]
+_Pair = tuple[str, str]
 
 
-def equal_columns(node: Node) -> Mapping[str, tuple[str, ...]]:
+def column_classes(node: Node) -> Mapping[str, tuple[str, ...]]:
     """For columns of a node those that always have the same value, by equalities of conditions.
 
     Only types whose equal values cannot be told apart: 0.0 equals -0.0, and is another value.
@@ -21,7 +21,7 @@ def equal_columns(node: Node) -> Mapping[str, tuple[str, ...]]:
     >>> parts = Scan("parts", Table({"pid": "int", "price": "int"}, key=["pid"]), "p")
     >>> uses = Scan("uses", Table({"did": "int", "pid": "int"}, key=["did", "pid"]), "u")
     >>> join = Join(parts, uses, Call("=", (Column("p.pid"), Column("u.pid"))))
-    >>> dict(equal_columns(join))
+    >>> dict(column_classes(join))
     {'p.pid': ('u.pid',), 'u.pid': ('p.pid',)}
     """
     classes: dict[str, tuple[str, ...]] = {}
@@ -33,7 +33,7 @@ def equal_columns(node: Node) -> Mapping[str, tuple[str, ...]]:
     return {name: tuple(n for n in same if n != name) for name, same in classes.items()}
 
 
-def _equal_pairs(node: Node) -> Iterator[Pair]:
+def _equal_pairs(node: Node) -> Iterator[_Pair]:
     match node:
         case Select():
             yield from _equalities(node, node.condition)
@@ -48,7 +48,7 @@ def _equal_pairs(node: Node) -> Iterator[Pair]:
             yield from _projected_pairs(node)
 
 
-def _equalities(node: Select | Join, condition: Expression) -> Iterator[Pair]:
+def _equalities(node: Select | Join, condition: Expression) -> Iterator[_Pair]:
     for part in conjuncts(condition):
         match part:
             case Call("=", (Column(first), Column(second))):
@@ -62,8 +62,8 @@ def _has_one_form(type_: Type) -> bool:
     return type_ in (*INTEGRAL, *MOMENTS, STRING, BINARY, BOOLEAN) or is_decimal(type_)
 
 
-def _projected_pairs(node: Project) -> Iterator[Pair]:
-    below = equal_columns(node.child)
+def _projected_pairs(node: Project) -> Iterator[_Pair]:
+    below = column_classes(node.child)
     first_names: dict[str, str] = {}
     for output in node.outputs:
         match output.expression:
