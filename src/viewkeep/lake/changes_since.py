@@ -103,10 +103,12 @@ class _ChangeHistory:
         except (StorageError, SchemaError) as error:
             cause = str(error).partition(";")[0]  # its advice is for those who refresh
             problem = f"what version {version} changed cannot be told: {cause}"
-        name = self._entry.name
+        name, rows_advice = self._entry.name, ""
+        if self._commit_of_version(version) is not None:
+            rows_advice = f'read("{name}", version={version}) gives its rows, and '
         raise StorageError(
-            f'"{name}": {problem}; read("{name}", version={version}) gives its rows, and '
-            f'changes("{name}", since={version}) what came after it'
+            f'"{name}": {problem}; {rows_advice}changes("{name}", since={version}) gives what came '
+            "after it"
         )
 
     def _changes_of_version(self, version: int) -> TableChanges:

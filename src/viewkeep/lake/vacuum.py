@@ -1,11 +1,13 @@
-"""Removes files that no version needs any more, without taking away what views still have to read.
+"""Removes files and log entries that no version needs any more, without taking away what views
+still have to read.
 
 A view that is behind reads its tables as they were, and a cache counts at the version that its
 view names: the files of these versions stay, however old they are, and the changes that were made
 since. The same holds for kept states of live views. So do files that no entry of the log names
 and that are not old: somebody may be about to commit them. The order makes it safe
 beside writers and refreshes: files are listed first, then the logs are read, then what runs and
-what views reflect; what comes later is in none of the lists.
+what views reflect; what comes later is in none of the lists. Logs are cleaned last: the files that
+an entry names are gone before it.
 """
 
 import sys
@@ -22,11 +24,13 @@ from viewkeep.lake.lake import Lake
 from viewkeep.lake.live_states import versions_kept
 from viewkeep.lake.transactions import Transactions
 from viewkeep.lake.views.cache_users import cache_users
+from viewkeep.lake.views.stored_view import stored_view
 from viewkeep.lake.views.view import View
 from viewkeep.tables.change_data import FOLDER as FED
 from viewkeep.tables.feed import FOLDER as NOTED
 from viewkeep.tables.feed import change_file
 from viewkeep.tables.files.parquet import ListedFile, ParquetFolder
+from viewkeep.tables.log.clean_log import clean_log, remove_drafts, shorten_checkpoint
 from viewkeep.tables.log.delta import LakeTable, MissingEntryError, Snapshot, StorageError
 from viewkeep.tables.log.entries import Commit
 
@@ -44,27 +48,27 @@ Plan = Callable[[ViewDefinition, Catalog], View]
 
 
 def clean(lake: Lake, plan: Plan, hours: float, dry_run: bool, force: bool) -> dict[str, int]:
-    """How many files were removed (or would be) in each table, view and cache; what cannot be read
-    is left alone."""
+    """How many files were removed (or would be) in each table, view and cache, those of its log
+    among them; what cannot be read is left alone."""
     check_hours(hours, force)
     now = int(time.time() * 1000)
     catalog = lake.catalog.read()
     beside = _beside_tables(lake, catalog)
     if not dry_run:
         _settle_transactions(lake, (*catalog.tables.values(), *beside))
-    views = _views(catalog, plan)
-    places = _places(lake, catalog, views) | {e.name: lake.at(e.location) for e in beside}
+    places = _places(lake, catalog, _views(catalog, plan))
+    places |= {each.name: lake.at(each.location) for each in beside}
     shared = {key: lake.shared_cache(key) for key in lake.shared_caches()}
     places |= {_label(key): table for key, table in shared.items()}
     files_by_name = dict(_files_of_tables(places))
     oldest_reader = lake.earliest_mark(now / 1000) * 1000
     cutoff = min(now - hours * _HOUR, oldest_reader - _CLOCKS if oldest_reader < now else now)
-    versions_read = _versions_read(lake, catalog, views) | {each.name: set() for each in beside}
+    versions_read = _versions_read(lake, catalog) | {each.name: set() for each in beside}
     users = cache_users(lake, lake.catalog.read())
     if users is not None:
         versions_read |= {_label(key): set(users.get(key, {}).values()) for key in shared}
-    removable = {
-        name: each.removable(cutoff, now, versions_read[name])
+    unneeded = {
+        name: each.unneeded(cutoff, now, versions_read[name])
         for name, each in files_by_name.items()
         if name in versions_read
     }
@@ -72,13 +76,29 @@ def clean(lake: Lake, plan: Plan, hours: float, dry_run: bool, force: bool) -> d
     unused_caches = [
         _label(key) for key in unused if files_by_name[_label(key)].is_old(cutoff, now)
     ]
-    removable |= {name: list(files_by_name[name].files) for name in unused_caches}
+    unneeded |= {name: _Unneeded(list(files_by_name[name].files)) for name in unused_caches}
     if not dry_run:
-        for name, files in removable.items():
-            ParquetFolder(files_by_name[name].table).remove_files(files)
+        for name, each in unneeded.items():
+            ParquetFolder(files_by_name[name].table).remove_files(each.files)
         for name in unused_caches:
             ParquetFolder(files_by_name[name].table).remove()
-    return {name: len(files) for name, files in removable.items()}
+    kept_logs = {*unused_caches, *_with_other_columns(catalog, files_by_name)}
+    return {
+        name: len(each.files)
+        + (0 if name in kept_logs else files_by_name[name].clean_log(each, now, dry_run))
+        for name, each in unneeded.items()
+    }
+
+
+def _with_other_columns(catalog: Catalog, files: Mapping[str, "_TableFiles"]) -> list[str]:
+    """The tables whose columns are not the declared ones yet: the log tells the definition."""
+    tables = [(name, each.table) for name, each in catalog.tables.items() if name in files]
+    columns = [
+        (name, [[(f.name, f.type) for f in fields] for fields in (table.columns, newest.fields)])
+        for name, table in tables
+        for newest in (files[name].newest,)
+    ]
+    return [name for name, (declared, there) in columns if declared != there]
 
 
 def _label(key: str) -> str:
@@ -140,15 +160,16 @@ def _places(lake: Lake, catalog: Catalog, views: Iterable[View]) -> dict[str, La
     return places
 
 
-def _versions_read(lake: Lake, catalog: Catalog, views: Iterable[View]) -> dict[str, set[int]]:
-    """The versions that views and live views read, of everything that can be cleaned."""
+def _versions_read(lake: Lake, catalog: Catalog) -> dict[str, set[int]]:
+    """The versions that views and live views read, of everything that can be cleaned; also views
+    that cannot be planned."""
     versions_read: dict[str, set[int]] = {
         n: set() for n, table in catalog.tables.items() if table.owned
     }
     inputs = versions_kept(lake, catalog)
-    for view in views:
+    for view in catalog.views.values():
         with suppress(ViewkeepError):
-            stored = view.stored()
+            stored = stored_view(view.name, lake.at(view.location))
             versions_read[view.name] = {stored.version}
             versions_read |= {f"{view.name}/{n}": {v} for n, v in stored.state.caches.items()}
             inputs += stored.state.inputs.items()
@@ -156,6 +177,14 @@ def _versions_read(lake: Lake, catalog: Catalog, views: Iterable[View]) -> dict[
         if name in versions_read:
             versions_read[name].add(version)
     return versions_read
+
+
+@dataclass(frozen=True)
+class _Unneeded:
+    """Files of a table that can go, and the log before its oldest version that is needed."""
+
+    files: list[ListedFile]
+    oldest_version: int = 0
 
 
 @dataclass(frozen=True)
@@ -167,8 +196,9 @@ class _TableFiles:
     change_files: Sequence[ListedFile]
     newest: Snapshot
 
-    def removable(self, cutoff: float, now: int, versions_read: Iterable[int]) -> list[ListedFile]:
-        """The files that were not current since the cutoff, are not needed, and are not new."""
+    def unneeded(self, cutoff: float, now: int, versions_read: Iterable[int]) -> "_Unneeded":
+        """The files that were not current since the cutoff, are not needed, and are not new; the
+        versions that were, or that views read, need their log."""
         young, versions_read = now - UNCOMMITTED_HOURS * _HOUR, set(versions_read)
         oldest_read = min(versions_read, default=self.newest.version)
         commits = list(self._commits(min(cutoff, young - _CLOCKS), oldest_read))
@@ -176,9 +206,12 @@ class _TableFiles:
         live_paths |= {
             path for each in commits if each.timestamp >= cutoff for path in each.removed
         }
+        needed = [max(self.newest.version - 1, 0)]  # a transaction may be taken back to it
+        needed += [max(each.version - 1, 0) for each in commits if each.timestamp >= cutoff]
         for version in versions_read:
             with suppress(StorageError):  # a version that is gone needs nothing
                 live_paths |= _paths(self.table.snapshot(version))
+                needed.append(version)
         logged = {path for each in commits for path in (*each.added, *each.removed)}
         live_paths, logged = set(map(unquote, live_paths)), set(map(unquote, logged))
         unused = [
@@ -186,7 +219,20 @@ class _TableFiles:
             for each in self.files
             if each.path not in live_paths and (each.modified < young or each.path in logged)
         ]
-        return unused + self._old_changes(commits, cutoff, young, oldest_read)
+        files = unused + self._old_changes(commits, cutoff, young, oldest_read)
+        return _Unneeded(files, min(needed))
+
+    def clean_log(self, unneeded: "_Unneeded", now: int, dry_run: bool) -> int:
+        """Remove what is before the oldest version that is needed; the number of files."""
+        removed_paths = {each.path for each in unneeded.files}
+        present = {each.path for each in self.files} - removed_paths
+        with suppress(StorageError):
+            count = clean_log(self.table, unneeded.oldest_version, dry_run)
+            if not dry_run:
+                shorten_checkpoint(self.table, present)
+                remove_drafts(self.table, now - UNCOMMITTED_HOURS * _HOUR)
+            return count
+        return 0
 
     def is_old(self, cutoff: float, now: int) -> bool:
         """Whether it was written last before the cutoff, and not a short time ago."""

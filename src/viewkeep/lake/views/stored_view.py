@@ -52,6 +52,17 @@ def _stored_view_at(name: str, table: LakeTable, newest: int) -> StoredView:
     raise StorageError(f'view "{name}": its table was not made by Viewkeep')
 
 
+def is_table_of_view(table: LakeTable) -> bool:
+    """Whether Viewkeep made a table for a view: its first commit tells, or where that was cleaned
+    up any other one."""
+    with suppress(MissingEntryError):
+        [first] = table.log(-1, 0)
+        return STATE in (first.notes or {})
+    with suppress(MissingEntryError):
+        return any(STATE in (each.notes or {}) for each in commits(table, table.version()))
+    return False
+
+
 def refresh_reports(table: LakeTable) -> Iterator[RefreshReport]:
     """The reports of the refreshes of a view, newest first, as far as its log goes back; it is read
     as far as they are asked for."""

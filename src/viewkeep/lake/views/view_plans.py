@@ -19,7 +19,7 @@ from viewkeep.lake.views.seen_columns import (
     tables_as_defined,
 )
 from viewkeep.lake.views.spark_types import RecordedTypes
-from viewkeep.lake.views.stored_view import STATE
+from viewkeep.lake.views.stored_view import is_table_of_view
 from viewkeep.lake.views.view import Source, View
 from viewkeep.lake.views.view_options import ViewOptions
 from viewkeep.query.algebra import Scan
@@ -201,7 +201,7 @@ class ViewPlans:
     def check_place(self, definition: ViewDefinition) -> None:
         """Refuse to write over a Delta table that is no view."""
         table = self.lake.at(definition.location)
-        if table.exists() and STATE not in (table.log(-1)[-1].notes or {}):
+        if table.exists() and not is_table_of_view(table):
             raise CatalogError(
                 f"there is a Delta table in {table.uri} already; choose another name for the "
                 "view, or remove the folder"

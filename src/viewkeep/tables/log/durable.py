@@ -69,6 +69,13 @@ def sync_commit(base: str, version: int, is_written: bool = False) -> None:
         _SETTLED[base] = mark
 
 
+def sync_checkpoint(base: str, version: int) -> None:
+    """Bring a checkpoint of one file to the disk, with the name of the last one."""
+    log = f"{base}/{LOG}"
+    places = [f"{log}/{version:020d}.checkpoint.parquet", f"{log}/_last_checkpoint"]
+    _sync([each for each in places if os.path.exists(each)], [log])
+
+
 def sync_new(base: str) -> None:
     """Bring the folder of a new table to the disk, and those above it that may be new."""
     folder = base
@@ -78,7 +85,8 @@ def sync_new(base: str) -> None:
         folder = os.path.dirname(folder)
 
 
-def _sync_file(path: str) -> None:
+def sync_file(path: str) -> None:
+    """Bring a file to the disk."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError as error:
@@ -107,7 +115,7 @@ def _sync_folder(path: str) -> None:
 def _sync(files: Sequence[str], folders: Sequence[str]) -> None:
     """Files first, since their blocks take longest; several at the same time, since the disk then
     waits for all of them at once. Commits beside each other are several already."""
-    work = [(_sync_file, each) for each in files] + [(_sync_folder, each) for each in folders]
+    work = [(sync_file, each) for each in files] + [(_sync_folder, each) for each in folders]
     if not _ALONE.acquire(blocking=False):
         for sync, path in work:
             sync(path)

@@ -102,16 +102,14 @@ def _parsed_entry(place: str, text: bytes) -> list[dict[str, Any]]:
     return actions
 
 
-def recent_entries(
-    base: str, newest: int, count: int = RECENT
-) -> dict[int, tuple[int, int]] | None:
-    """The sizes and times of the last entries of a local table; None if one is not there."""
+def recent_entries(base: str, newest: int, count: int = RECENT) -> dict[int, tuple[int, int]]:
+    """The sizes and times of the last entries of a local table, back to one that is not there."""
     entries = {}
     for version in range(newest, max(-1, newest - count), -1):
         try:
             status = os.stat(entry_path(base, version))
         except OSError:
-            return None
+            break
         entries[version] = status.st_size, status.st_mtime_ns
     return entries
 

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from threading import Lock
 from typing import Any
 
+from viewkeep.tables.log.entries import RECENT as LOOKED_AT
 from viewkeep.tables.log.snapshots import Snapshot
 
 Key = tuple[str, str, int | tuple[Any, ...] | None]
@@ -96,10 +97,19 @@ class RecentSnapshots:
             marks = {**self._entries.get(uri, {}), **entries}
             self._entries[uri] = {n: each for n, each in marks.items() if n > last - KEPT_ENTRIES}
 
+    def see_log(self, uri: str, entries: Mapping[int, tuple[int, int]]) -> None:
+        """Remember the last entries of a log that was read: those before may have been cleaned
+        up since."""
+        with self._lock:
+            marks, first = {**self._entries.get(uri, {}), **entries}, min(entries, default=0)
+            self._entries[uri] = {n: each for n, each in marks.items() if n >= first}
+
     def has_seen(self, uri: str, entries: Mapping[int, tuple[int, int]]) -> bool:
-        """Whether all these entries are as they were seen."""
+        """Whether all these last entries are as they were seen, and none before them has gone."""
         marks = self._entries.get(uri, {})
-        return all(marks.get(version) == mark for version, mark in entries.items())
+        is_same = all(marks.get(version) == mark for version, mark in entries.items())
+        is_whole = len(entries) >= LOOKED_AT or min(entries, default=0) - 1 not in marks
+        return bool(entries) and is_same and is_whole
 
     def last_version(self, uri: str) -> int | None:
         """The version of a table that was read last."""

@@ -42,7 +42,12 @@ from viewkeep.tables.log.entries import (
 )
 from viewkeep.tables.log.memory import RECENT, log_memory
 from viewkeep.tables.log.protocol import may_have_vectors, refused_feature, unreadable
-from viewkeep.tables.log.replay import Vectors, replay_vectors
+from viewkeep.tables.log.replay import (
+    Vectors,
+    first_checkpoint,
+    last_checkpoint,
+    replay_vectors,
+)
 from viewkeep.tables.log.snapshots import Snapshot, files_of
 from viewkeep.tables.log.store_files import StoreFiles
 from viewkeep.tables.log.write_entry import (
@@ -68,7 +73,9 @@ class TableLog:
     def exists(self) -> bool:
         """Whether there is a Delta table."""
         if self._local is not None:
-            if os.path.exists(entry_path(self._local, 0)):
+            last = RECENT.last_version(self.uri)
+            versions = (0,) if last is None else (0, last)
+            if any(os.path.exists(entry_path(self._local, each)) for each in versions):
                 return True
             if not os.path.exists(f"{self._local}/{LOG}"):
                 return False
@@ -92,8 +99,7 @@ class TableLog:
             text = self._entry_text(last)
             is_same = text is not None and RECENT.get(self.uri, last, entry_fingerprint(text))
             is_last = is_same and not os.path.exists(entry_path(self._local, last + 1))
-            entries = recent_entries(self._local, last) if is_last else None
-            if entries is not None and RECENT.has_seen(self.uri, entries):
+            if is_last and RECENT.has_seen(self.uri, recent_entries(self._local, last)):
                 return last
         return self._open_delta_table(None).version()
 
@@ -248,7 +254,7 @@ class TableLog:
         RECENT.add(snapshot, entry_fingerprint(text))
         memory, version = log_memory(), snapshot.version
         if self._local is not None:
-            RECENT.see(self.uri, recent_entries(self._local, version, 1) or {})
+            RECENT.see(self.uri, recent_entries(self._local, version, 1))
         if memory is not None:
             memory["version", self.uri, None] = version
             memory["entry", self.uri, version] = text
@@ -266,10 +272,22 @@ class TableLog:
             return self._delta_table_at(version)
         except StorageError as error:
             newest = self._delta_table_at(None).version()
+            if version is not None and 0 <= version <= newest:
+                self._refuse_cleaned(version, newest, error)
             if version is None or 0 <= version <= newest:
                 raise
             raise StorageError(
                 f"{self.uri}: there is no version {version}, the newest is {newest}"
+            ) from error
+
+    def _refuse_cleaned(self, version: int, newest: int, error: StorageError) -> None:
+        """Tell that a version is gone with the beginning of the log, if that is so."""
+        files, base = file_system(self)
+        if self._entry_text(0) is None and last_checkpoint(files, base, version)[0] < 0:
+            first = first_checkpoint(files, base)
+            raise MissingEntryError(
+                f"{self.uri}: version {version} is gone, its log was cleaned up; the oldest that "
+                f"can be read is {first}, the newest {newest}"
             ) from error
 
     def _delta_table_at(self, version: int | None) -> DeltaTable:
@@ -285,7 +303,7 @@ class TableLog:
             raise
         if self._local is not None:
             check_recent(self._local, table.version())
-            RECENT.see(self.uri, recent_entries(self._local, table.version()) or {})
+            RECENT.see_log(self.uri, recent_entries(self._local, table.version()))
         return table
 
 

@@ -30,7 +30,7 @@ def replay_vectors(
     files: pafs.FileSystem, base: str, version: int, entry: Callable[[int], bytes | None]
 ) -> Vectors:
     """The vectors of a version of the table in a folder; `entry` reads the text of an entry."""
-    start, paths = _last_checkpoint(files, base, version)
+    start, paths = last_checkpoint(files, base, version)
     vectors: Vectors = {}
     for path in paths:
         vectors |= _vectors_of_checkpoint(files, path)
@@ -57,20 +57,30 @@ def _replay_entry(vectors: Vectors, base: str, number: int, text: bytes) -> None
         raise DamagedLogError(f"{place} cannot be read ({error!r})") from error
 
 
-def _last_checkpoint(files: pafs.FileSystem, base: str, version: int) -> tuple[int, list[str]]:
+def last_checkpoint(files: pafs.FileSystem, base: str, version: int) -> tuple[int, list[str]]:
     """The last whole checkpoint up to a version, and its files; -1 if there is none."""
+    whole = {key: paths for key, paths in _checkpoints(files, base).items() if key[0] <= version}
+    last = max(whole, default=(-1, 1))
+    # Several checkpoints of a version, each of one file, tell the same.
+    return last[0], sorted(whole.get(last, []))[: last[1]]
+
+
+def first_checkpoint(files: pafs.FileSystem, base: str) -> int:
+    """The version of the first whole checkpoint; -1 if there is none."""
+    return min((version for version, _ in _checkpoints(files, base)), default=-1)
+
+
+def _checkpoints(files: pafs.FileSystem, base: str) -> dict[tuple[int, int], list[str]]:
+    """The files of all whole checkpoints, by version and number of parts."""
     with storage_errors(f"{base}/{LOG}"):
         entries = files.get_file_info(pafs.FileSelector(f"{base}/{LOG}"))
     parts: dict[tuple[int, int], list[str]] = {}
     for each in entries:
         name = _CHECKPOINT.fullmatch(each.base_name)
-        if name and int(name[1]) <= version:
+        if name:
             count = int(name["parts"] or 1)
             parts.setdefault((int(name[1]), count), []).append(each.path)
-    whole = [(n, count) for (n, count), paths in parts.items() if count in (1, len(paths))]
-    last = max(whole, default=(-1, 1))
-    # Several checkpoints of a version, each of one file, tell the same.
-    return last[0], sorted(parts.get(last, []))[: last[1]]
+    return {key: paths for key, paths in parts.items() if key[1] in (1, len(paths))}
 
 
 def _vectors_of_checkpoint(files: pafs.FileSystem, path: str) -> Vectors:

@@ -28,6 +28,7 @@ from viewkeep.tables.log.snapshots import DataFile
 ENGINE = "viewkeep"
 CHECKPOINTS = 100
 """deltalake writes a checkpoint with the last of so many entries, so it commits that one."""
+DRAFT = re.compile(r"_commit_[\w-]+\.json\.tmp")
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.=-]+(/[A-Za-z0-9_.=-]+)*")
@@ -164,7 +165,7 @@ def put_entry(
     all that it names."""
     text = "\n".join(json.dumps(each, ensure_ascii=False) for each in actions).encode()
     path = entry_path(base, version)
-    draft = f"{base}/{LOG}/_commit_{uuid4()}.json.tmp"
+    draft = f"{base}/{LOG}/{new_draft()}"
     try:
         _write(draft, text)
         sync(draft)
@@ -180,6 +181,11 @@ def put_entry(
         with suppress(OSError):
             os.unlink(draft)
     return text
+
+
+def new_draft() -> str:
+    """The name of a file in a log that readers pass over, until it gets another one."""
+    return f"_commit_{uuid4()}.json.tmp"
 
 
 def _write(path: str, text: bytes) -> None:

@@ -1,0 +1,157 @@
+"""Takes entries and checkpoints out of a Delta log that no version needs which can still be read.
+
+The log begins with a checkpoint then: the last one up to the oldest version that is needed. What is
+before it goes oldest first, so that a process which dies leaves a log without gaps, and only once
+`_last_checkpoint` names a checkpoint that stays: readers of the newest version need nothing else.
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from urllib.parse import unquote
+
+import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from deltalake import DeltaTable
+
+from viewkeep.tables.failures import StorageError, storage_errors
+from viewkeep.tables.files.parquet import ParquetFolder
+from viewkeep.tables.log.delta import LakeTable
+from viewkeep.tables.log.durable import local_path, sync_checkpoint, sync_file
+from viewkeep.tables.log.entries import LOG
+from viewkeep.tables.log.read_log import file_system
+from viewkeep.tables.log.replay import last_checkpoint
+from viewkeep.tables.log.write_entry import CHECKPOINTS, DRAFT, new_draft
+
+POINTER = "_last_checkpoint"
+_OF_VERSION = re.compile(r"\.?(\d{20})\..+")
+"""Entries, checkpoints, and what engines write beside them: checksums, entries put together."""
+GONE_FILES = 100
+"""A checkpoint is written anew without so many removed files that are gone."""
+
+
+def clean_log(table: LakeTable, needed: int, dry_run: bool = False) -> int:
+    """Remove what versions from `needed` on can do without; the number of files (or how many they
+    would be)."""
+    folder = _log_folder(table)
+    start = _first_checkpoint(table, needed, dry_run)
+    names = [each for _, each in sorted(_names_before(folder.names(), start))]
+    if names and not dry_run:
+        _check_start(table, start)
+        for each in names:
+            folder.remove_file(each)
+    return len(names)
+
+
+def _log_folder(table: LakeTable) -> ParquetFolder:
+    return ParquetFolder(LakeTable(f"{table.uri}/{LOG}", table.options))
+
+
+def _first_checkpoint(table: LakeTable, needed: int, dry_run: bool) -> int:
+    """The last checkpoint up to a version, made where none was in time; -1 if there is none."""
+    at = _checkpoint_up_to(table, needed)
+    if needed - at < CHECKPOINTS or _checkpoint_up_to(table, sys.maxsize) > at:
+        return at
+    if not dry_run:
+        _write_checkpoint(table, needed)
+    return needed
+
+
+def _checkpoint_up_to(table: LakeTable, version: int) -> int:
+    return last_checkpoint(*file_system(table), version)[0]
+
+
+def _names_before(names: Iterable[str], start: int) -> list[tuple[int, str]]:
+    """The files of versions before one, with these versions."""
+    matches = [(each, _OF_VERSION.fullmatch(each)) for each in names]
+    return [(int(match[1]), each) for each, match in matches if match and int(match[1]) < start]
+
+
+def _check_start(table: LakeTable, start: int) -> None:
+    """Make sure that the table can be read from a checkpoint on: it is whole, on the disk, and
+    readers are led to it or to a later one."""
+    with storage_errors(table.uri):
+        DeltaTable(table.uri, start, table.options).protocol()
+    named = _named_checkpoint(table)
+    if named < start or _checkpoint_up_to(table, named) != named:
+        _write_checkpoint(table, start)
+    place = local_path(table.uri)
+    if place is not None:
+        sync_checkpoint(place, start)
+
+
+def _named_checkpoint(table: LakeTable) -> int:
+    """The checkpoint that readers start from; -1 if none is named."""
+    with suppress(StorageError, ValueError, KeyError, TypeError):
+        return int(json.loads(_log_folder(table).read_text(POINTER))["version"])
+    return -1
+
+
+def _write_checkpoint(table: LakeTable, version: int) -> None:
+    with storage_errors(table.uri):
+        DeltaTable(table.uri, version, table.options).create_checkpoint()
+
+
+def remove_drafts(table: LakeTable, before: float) -> None:
+    """Remove drafts of entries that dead processes have left, by a time in milliseconds."""
+    folder = _log_folder(table)
+    for name, seconds in folder.modified_times().items():
+        if DRAFT.fullmatch(name) and seconds * 1000 < before:
+            folder.remove_file(name)
+
+
+def shorten_checkpoint(table: LakeTable, present: Collection[str]) -> None:
+    """Take files that were removed and are gone out of the newest checkpoint: the next ones are
+    made from it, and Delta would keep a week of them. `present` are paths in the folder."""
+    files, base = file_system(table)
+    version, paths = last_checkpoint(files, base, sys.maxsize)
+    if len(paths) != 1 or not paths[0].endswith(".parquet"):
+        return
+    with storage_errors(paths[0]):
+        with files.open_input_file(paths[0]) as source:
+            actions = pq.ParquetFile(source).read()
+        gone = _gone_files(actions, present)
+        if sum(gone) < GONE_FILES:
+            return
+        _replace_checkpoint(table, paths[0], version, actions.filter(pc.invert(pa.array(gone))))
+
+
+def _replace_checkpoint(table: LakeTable, path: str, version: int, actions: pa.Table) -> None:
+    """Put another text of a checkpoint in its place, at once. Its number of bytes is not told to
+    readers any more: it would be wrong in between."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(actions, sink)
+    pointer = json.dumps({"version": version, "size": actions.num_rows})
+    _replace_file(table, POINTER, pointer.encode())
+    _replace_file(table, path.rpartition("/")[2], sink.getvalue().to_pybytes())
+
+
+def _replace_file(table: LakeTable, name: str, data: bytes) -> None:
+    """A file of a log with another text; in an object store, every write is at once."""
+    files, base = file_system(table)
+    is_local = local_path(table.uri) is not None
+    draft = f"{base}/{LOG}/{new_draft() if is_local else name}"
+    with storage_errors(draft):
+        with files.open_output_stream(draft) as sink:
+            sink.write(data)
+        if is_local:
+            sync_file(draft)
+            os.replace(draft, f"{base}/{LOG}/{name}")
+
+
+def _gone_files(actions: pa.Table, present: Collection[str]) -> list[bool]:
+    """Which actions of a checkpoint tell of files that were removed and are gone."""
+    if "remove" not in actions.column_names:
+        return []
+    paths = pc.struct_field(actions["remove"], "path").to_pylist()
+    return [
+        each is not None and _is_inside(each) and unquote(each) not in present for each in paths
+    ]
+
+
+def _is_inside(path: str) -> bool:
+    return "://" not in path and not path.startswith("/")
