@@ -13,7 +13,7 @@ PIP_PROGRESS := \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup setup-s3 lock demo test test-all test-matrix test-wheel dist build-tool check bench bench-idivm bench-keeper bench-strategies \
-	bench-choices bench-tpch bench-engine bench-live bench-soak bounds coverage papers plots docs site site-version
+	bench-choices bench-tpch bench-engine bench-live bench-soak bench-many bounds coverage papers plots docs site site-version
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ bench-live: $(INSTALLED) ## Measure live views: rows taken in, look-ups, how soo
 
 bench-soak: $(INSTALLED) ## 15 minutes of changes at the highest rate, with a watcher that is killed every 30 s
 	@$(PYTHON) -m bench.soak
+
+bench-many: $(INSTALLED) ## 20,000 small refreshes with vacuums between them: does a lake stay small and quick?
+	@$(PYTHON) -m bench.many_refreshes --docs
 
 bench-engine: $(INSTALLED) ## Measure the compiled engine beside its rivals, for docs/engine_figures.md
 	@$(PYTHON) -m bench.engine --docs --pathway .venv-pathway

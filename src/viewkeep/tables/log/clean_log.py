@@ -78,7 +78,7 @@ def _check_start(table: LakeTable, start: int) -> None:
         DeltaTable(table.uri, start, table.options).protocol()
     named = _named_checkpoint(table)
     if named < start or _checkpoint_up_to(table, named) != named:
-        _write_checkpoint(table, start)
+        _name_checkpoint(table, start)
     place = local_path(table.uri)
     if place is not None:
         sync_checkpoint(place, start)
@@ -89,6 +89,18 @@ def _named_checkpoint(table: LakeTable) -> int:
     with suppress(StorageError, ValueError, KeyError, TypeError):
         return int(json.loads(_log_folder(table).read_text(POINTER))["version"])
     return -1
+
+
+def _name_checkpoint(table: LakeTable, version: int) -> None:
+    """Lead readers to a checkpoint: deltalake does not where it is there already."""
+    files, base = file_system(table)
+    _, paths = last_checkpoint(files, base, version)
+    rows = 0
+    for each in paths:
+        with storage_errors(each), files.open_input_file(each) as source:
+            rows += pq.read_metadata(source).num_rows
+    parts = {"parts": len(paths)} if len(paths) > 1 else {}
+    _replace_file(table, POINTER, json.dumps({"version": version, "size": rows, **parts}).encode())
 
 
 def _write_checkpoint(table: LakeTable, version: int) -> None:
