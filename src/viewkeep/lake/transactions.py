@@ -34,6 +34,8 @@ PATIENCE = 60.0
 POLL = 0.05
 NONE_YET = -1
 _FIELDS = (Field(NOTE, STRING),)
+REMEMBERED = 10_000
+"""So many decisions are remembered, the last ones."""
 _DECIDED: dict[tuple[str, str], bool] = {}
 """What this process has read of decisions, which never change."""
 
@@ -145,9 +147,11 @@ class Transactions:
         key = self._table.uri, mark.id
         if key not in _DECIDED:
             with remembered_logs():
-                for each in self._table.log(mark.after):
-                    if (each.notes or {}).get(NOTE) == mark.id:
-                        _DECIDED[key] = bool((each.notes or {})[DECISION])
+                for version in range(mark.after + 1, self._table.version() + 1):
+                    [each] = self._table.log(version - 1, version)
+                    if (each.notes or {}).get(NOTE) == mark.id:  # soon after it began, mostly
+                        _remember_decision(key, bool((each.notes or {})[DECISION]))
+                        break
         return _DECIDED.get(key)
 
     def _decide(self, mark: Mark, done: bool) -> bool:
@@ -206,6 +210,12 @@ class Transactions:
         notes = feed.write(feed.read(place).inverse()) if place else {}
         old = table.snapshot(part.version - 1)
         table.become(old.files, {UNDO: part.mark.id, **notes}, start)
+
+
+def _remember_decision(key: tuple[str, str], is_done: bool) -> None:
+    while len(_DECIDED) >= REMEMBERED:
+        _DECIDED.pop(next(iter(_DECIDED)), None)
+    _DECIDED[key] = is_done
 
 
 def newest_of(table: LakeTable) -> Newest:
