@@ -1,11 +1,13 @@
 """The larger examples run, in small."""
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from docs.make_notebooks import NOTEBOOKS, refreshed_notebook
 from examples import demo, in_process
 
 if TYPE_CHECKING:
@@ -41,3 +43,17 @@ def test_the_example_in_one_process(
     shown = capsys.readouterr().out
     assert "19 -> 13" in shown
     assert "2 checks ok" in shown
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_the_cells_of_a_notebook_show_what_is_stored(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text == refreshed_notebook(text), "run `make docs`, and read what changed"
+
+
+def test_other_output_of_a_cell_is_noticed() -> None:
+    cell = {"cell_type": "code", "source": ["x = 2\n", "print(x)\n", "x + 1"]}
+    shown = refreshed_notebook(json.dumps({"cells": [cell]}))
+    assert '"2\\n"' in shown
+    assert '"text/plain": [\n       "3"' in shown
+    assert refreshed_notebook(shown.replace('"3"', '"4"')) == shown
