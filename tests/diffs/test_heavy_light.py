@@ -42,6 +42,14 @@ VIEWS = {
     "hierarchical": "select sum(r.z * t.z) as a from r join s on r.x = s.x join t on s.y = t.y",
     "path": """select count(*) as n
         from r join s on r.y = s.x join t on s.y = t.x join u on t.y = u.x""",
+    "triangles by vertex": f"select r.x, count(*) as n {TRIANGLE} group by r.x",
+    "groups with sums": f"""select s.y as v, sum(r.w * t.z) as a, avg(s.z) as b, 1 + count(*) as d
+        {TRIANGLE} where r.z > 1 group by s.y having count(*) > 1""",
+    "triangles by edge": f"select count(*) as n, r.y, t.y as z {TRIANGLE} group by t.y, r.x, r.y",
+    "groups by others": f"select sum(s.z) as a, r.w as b {TRIANGLE} group by r.w",
+    "groups not shown": f"select count(*) + 1 as n {TRIANGLE} group by t.z, t.x % 3",
+    "graph by vertex": """select e.x, count(*) as n
+        from r e join r f on e.y = f.x join r g on f.y = g.x and g.y = e.x group by e.x""",
 }
 
 
@@ -187,7 +195,13 @@ def play(played: PlayedParts, database: Database) -> None:
 @pytest.mark.parametrize(
     ("sql", "why"),
     [
-        ("select r.x, count(*) as n from r join s on r.y = s.x group by r.x", "it has groups"),
+        ("select r.x, count(*) as n from r join s on r.y = s.x group by r.x", "by view trees"),
+        ("select r.x, s.y from r join s on r.y = s.x group by r.x, s.y", "by view trees"),
+        (
+            """select r.x, count(*) as n from r join s on r.y = s.x join t on s.y = t.x
+            group by r.x""",
+            "below .* for each group",
+        ),
         ("select r.x from r join s on r.y = s.x", "it sums up no join"),
         ("select count(*) as n from r join s on r.x = s.x", "q-hierarchical"),
         (f"select max(r.w) as n {TRIANGLE}", "the aggregate max"),

@@ -4,12 +4,14 @@ import re
 from dataclasses import dataclass
 
 from viewkeep.analysis.access_pattern import fracture
+from viewkeep.analysis.exponents import HALF
 from viewkeep.analysis.maintenance_order import maintenance_order
 from viewkeep.analysis.routes import Route, cost_of, routes
 from viewkeep.analysis.shape import join_shape
 from viewkeep.analysis.static_dynamic import tabulable, tractable_with_static
 from viewkeep.analysis.variable_order import JoinShape
 from viewkeep.errors import QueryError, did_you_mean
+from viewkeep.plan.adaptive.counts import needs_no_split, plan_heavy_light_count
 from viewkeep.plan.adaptive.thresholds import Thresholds, plan_epsilon
 from viewkeep.plan.assemble import assemble
 from viewkeep.plan.delta import plan_delta
@@ -60,6 +62,25 @@ def plan(
         return without_static(_plan_choice(query, choice, listed), query)
     leaves, relations = _query_leaves(query), _atom_relations(query)
     return plan_epsilon(query, leaves, relations, thresholds, choice.notes)
+
+
+def plan_groups(query: ConjunctiveQuery) -> Program:
+    """The program with heavy and light parts that keeps the output as a list, as lakes do: an
+    update takes O(N^1/2), amortized, for each group that it may change, or O(N^2/3) by two
+    thresholds."""
+    leaves, relations = _query_leaves(query), _atom_relations(query)
+    if needs_no_split(leaves, query.outputs):
+        raise QueryError(
+            "each group that changes takes constant time without heavy parts, by view trees"
+        )
+    program = plan_heavy_light_count(
+        leaves, relations, lambda variables, atoms: float(HALF), head=query.outputs
+    )
+    if program is None:
+        raise QueryError(
+            "no split was found, of those tried, that keeps updates below O(N) for each group"
+        )
+    return program
 
 
 def _plan_choice(query: ConjunctiveQuery, choice: Choice, listed: bool) -> Program:

@@ -1,8 +1,9 @@
-"""The adaptive trigger program of a view that sums up all rows of a join, with its relations."""
+"""The adaptive trigger program of a view that sums up a join, in groups or as a whole, with its
+relations."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 
 from viewkeep.diffs.model import DELETE, INSERT, base_diff_columns, post, pre
 from viewkeep.diffs.passes.identify import ALL
@@ -16,7 +17,7 @@ from viewkeep.diffs.rules.build import project, select
 from viewkeep.diffs.script import BaseDiff
 from viewkeep.errors import QueryError
 from viewkeep.plan.adaptive.costs import shortest_first
-from viewkeep.plan.choose import plan
+from viewkeep.plan.choose import plan, plan_groups
 from viewkeep.plan.program import Block, Join, Part, Program, Step, Trigger, Update
 from viewkeep.plan.view_tree import RESULT
 from viewkeep.query.algebra import GroupBy, Node, Output, Project, Select, Stored, Values
@@ -41,9 +42,10 @@ def count_program(view: Node) -> "CountProgram":
     for measure in outputs.measures:
         if measure.function != SUM:
             raise NotConjunctive(f"the aggregate {measure.function}(): extremes are not subtracted")
-    query = _query_of_join(join)
+    query = query_of_joined(join)
     try:
-        program = shortest_first(plan(query, "epsilon"))
+        own = plan_groups(query) if query.outputs else plan(query, "epsilon")
+        program = shortest_first(own)
     except QueryError as problem:
         raise NotConjunctive(f"{problem}") from None
     if len(program.maps) > MOST_MAPS:
@@ -52,28 +54,28 @@ def count_program(view: Node) -> "CountProgram":
 
 
 def _count_below_projections(view: Node) -> tuple[list[Node], GroupBy]:
-    """The projections and selections above a group-by without keys, and the group-by."""
+    """The projections and selections above a group-by, and the group-by."""
     above: list[Node] = []
     while isinstance(view, Project | Select):
         above.append(view)
         view = view.child
     if not isinstance(view, GroupBy):
         raise NotConjunctive("it sums up no join of tables")
-    if view.keys:
-        raise NotConjunctive("it has groups: only sums and counts of all rows are kept so")
     return above[::-1], view
 
 
-def _query_of_join(join: GroupedJoin) -> ConjunctiveQuery:
-    """The count of the join, over the variables that occurrences of tables share."""
+def query_of_joined(join: GroupedJoin) -> ConjunctiveQuery:
+    """The count of the join by group, over the variables that occurrences of tables share and
+    those of groups."""
+    head = tuple(dict.fromkeys(join.keys.values()))
     often = [v for own in join.variables for v in own]
     atoms = []
     for scan, own in zip(join.scans, join.variables, strict=True):
-        shared = tuple(v for v in own if often.count(v) > 1)
-        if not shared:
+        if not any(often.count(v) > 1 for v in own):
             raise NotConjunctive(f"{scan.name}, which no equality joins with another table")
-        atoms.append(Atom(scan.alias, shared))
-    return ConjunctiveQuery("Q", (), tuple(atoms))
+        kept = tuple(v for v in own if often.count(v) > 1 or v in head)
+        atoms.append(Atom(scan.alias, kept))
+    return ConjunctiveQuery("Q", head, tuple(atoms))
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class CountProgram:
     @cached_property
     def atoms(self) -> tuple[RingMap, ...]:
         """The occurrences of tables, summed up to the variables that they share."""
-        query = _query_of_join(self.join)
+        query = query_of_joined(self.join)
         return tuple(
             self._ring_map_of(scan.alias, scan.alias, atom.variables, frozenset({number}))
             for number, (scan, atom) in enumerate(zip(self.join.scans, query.atoms, strict=True))
@@ -179,10 +181,13 @@ class CountProgram:
     def _rows_of_atom(self, atom: int, rows: Node) -> Node:
         factor = scan_factor(self.join, atom, self.outputs_of_view.measures)
         own = self.atoms[atom]
-        values = [factor.variables[v] for v in own.key]
+        values = [factor.variables[v] for v in own.key if self._is_joined(v)]
         there: list[Expression] = [Call("isnotnull", (value,)) for value in values]
         matches = select(rows, conjunction([*self.join.conditions[atom], *there]))
         return own.rows(replace(factor, rows=matches))
+
+    def _is_joined(self, variable: str) -> bool:
+        return sum(variable in each.key for each in self.atoms) > 1
 
     # --- joins ----------------------------------------------------------------------------------
 
@@ -204,7 +209,7 @@ class CountProgram:
         ]
 
     def outputs(self, own: RingMap) -> tuple[tuple[Step, ...], ...]:
-        """The ways from a tuple of an atom to the sums of all rows."""
+        """The ways from a tuple of an atom to the sums of the view."""
         [atom] = own.scans
         return next(each.outputs for each in self.program.triggers if each.atom == atom)
 
@@ -224,18 +229,22 @@ class CountProgram:
 
     # --- the view -------------------------------------------------------------------------------
 
-    def zero_row(self) -> Node:
-        """The sums of nothing."""
-        result = self.maps[RESULT]
-        zeros: list[Expression] = [Cast(literal(0), kind) for _, kind in result.measures]
-        return Values((ALL, *result.sums), ((ZERO, *zeros),))
+    @property
+    def result(self) -> RingMap:
+        """The sums of the view, by group."""
+        return self.maps[RESULT]
 
-    def shown(self, sums: Node) -> Node:
-        """The row of the view from the sums of all rows."""
-        rows = _node_with_id(self.outputs_of_view.rows(self.maps[RESULT].factor(sums)))
-        return reduce(
-            lambda node, each: _node_with_id(with_children(each, (node,))), self.above, rows
-        )
+    def zero_row(self) -> Node:
+        """The sums of nothing, where there is one row for all."""
+        zeros: list[Expression] = [Cast(literal(0), kind) for _, kind in self.result.measures]
+        return Values((ALL, *self.result.sums), ((ZERO, *zeros),))
+
+    def shown(self, sums: Node) -> tuple[Node, tuple[str, ...]]:
+        """The rows of the view from the sums, and their IDs in the order of those of the sums."""
+        rows, ids = _with_ids(self.outputs_of_view.rows(self.result.factor(sums)), self.result.ids)
+        for each in self.above:
+            rows, ids = _with_ids(with_children(each, (rows,)), ids)
+        return rows, ids
 
     # --- for people -----------------------------------------------------------------------------
 
@@ -264,14 +273,22 @@ class CountProgram:
         return self.program.map(name).definition
 
 
+def _with_ids(node: Node, ids: Sequence[str]) -> tuple[Node, tuple[str, ...]]:
+    """A node with IDs of the rows below it, and what they are called: those that a projection does
+    not show are added to it."""
+    if not isinstance(node, Project):
+        return node, tuple(ids)
+    shown = {
+        out.expression.name: out.name
+        for out in reversed(node.outputs)
+        if isinstance(out.expression, Column)
+    }
+    hidden = [name for name in ids if name not in shown]
+    outputs = (*node.outputs, *(Output(name, Column(name)) for name in hidden))
+    return Project(node.child, outputs), tuple(shown.get(name, name) for name in ids)
+
+
 def _target_of_block(block: Block) -> str:
     last = block.steps[-1]
     assert isinstance(last, Update)
     return last.target
-
-
-def _node_with_id(node: Node) -> Node:
-    """The node with the ID of its only row."""
-    if isinstance(node, Project) and ALL not in node.names:
-        return Project(node.child, (*node.outputs, Output(ALL, Column(ALL))))
-    return node

@@ -1,5 +1,5 @@
 """Heavy and light parts as scripts (triangle_ivm_epsilon, sections 4 to 8): the adaptive trigger
-program of a count, over whole batches.
+program of sums over a join, of all rows or by group, over whole batches.
 
     parts      each table, summed up to the columns that join it, in a cache for each level
     views      joins of parts that the program keeps, so that no delta takes a long loop
@@ -39,7 +39,6 @@ from viewkeep.diffs.schemas import base_diffs, every_change
 from viewkeep.diffs.script import Apply, BaseDiff, Compute, Script
 from viewkeep.errors import QueryError
 from viewkeep.plan.program import Part
-from viewkeep.plan.view_tree import RESULT
 from viewkeep.query.algebra import AggregateColumn, GroupBy, Node, Stored
 from viewkeep.query.expressions import Call, Column, Expression, literal
 from viewkeep.query.flatten import NotConjunctive
@@ -54,7 +53,9 @@ def plan_heavy_light_view(view: Node) -> CountProgram:
         return count_program(view)
     except NotConjunctive as problem:
         raise QueryError(
-            f'no heavy and light parts for this view: {problem.construct}; choose strategy="auto"'
+            f"no heavy and light parts for this view: {problem.construct}; choose "
+            'strategy="auto", which takes IDs or what is expected to be faster of tuple, viewtree, '
+            "recursive and recompute"
         ) from None
 
 
@@ -117,7 +118,7 @@ class _HeavyLight:
         )
 
     def _sum_result(self, own: RingMap, change: Stored) -> None:
-        result = self._program.maps[RESULT]
+        result = self._program.result
         factor = own.factor(change)
         bags = [
             result.rows(self._program.join_steps(factor, steps, self._map_rows_now))
@@ -260,17 +261,18 @@ class _HeavyLight:
         self._apply_statement(own.name, INSERT, after, own.ids, own.sums)
 
     def _store_view(self) -> None:
-        """The row of the view: a condition above the sums may take it away, or bring it."""
-        result = self._program.maps[RESULT]
-        sums = self._caches.stored(result.name)
-        rows = self._program.shown(Stored(f"{result.name} after", sums.schema))
+        """The rows of the view: a condition above the sums may take them away, or bring them."""
+        result, stored = self._program.result, self._caches.stored(VIEW)
+        schema = self._caches.stored(result.name).schema
+        changed = Stored(f"{result.name} after", schema)
+        groups = Stored(f"{result.name} came", schema) if result.key else changed
+        rows, ids = self._program.shown(groups)
         after = self._compute_statement("view after", rows)
-        stored = self._caches.stored(VIEW)
-        touched = rows_with_keys(stored, Stored(f"{result.name} after", sums.schema), [(ALL, ALL)])
-        deleted = self._compute_statement("view gone", antijoin(touched, after, (ALL,)))
-        self._apply_statement(VIEW, DELETE, deleted, (ALL,))
-        names = [name for name in stored.names if name != ALL]
-        self._apply_statement(VIEW, INSERT, after, (ALL,), names)
+        touched = rows_with_keys(stored, changed, list(zip(ids, result.ids, strict=True)))
+        deleted = self._compute_statement("view gone", antijoin(touched, after, ids))
+        self._apply_statement(VIEW, DELETE, deleted, ids)
+        names = [name for name in stored.names if name not in ids]
+        self._apply_statement(VIEW, INSERT, after, ids, names)
 
     def _apply_statement(
         self, target: str, kind: str, rows: Node, ids: Sequence[str], attributes: Sequence[str] = ()

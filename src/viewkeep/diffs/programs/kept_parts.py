@@ -11,7 +11,6 @@ from viewkeep.diffs.programs.ring_maps import RingMap, not_matching, rows_with_k
 from viewkeep.diffs.rules.build import project, select
 from viewkeep.diffs.script import Materialized
 from viewkeep.plan.program import Part
-from viewkeep.plan.view_tree import RESULT
 from viewkeep.query.algebra import Node, Stored
 from viewkeep.query.expressions import Call, Column, Expression, literal
 
@@ -36,10 +35,11 @@ class KeptParts:
             self._keep_relation(
                 view.name, self._initial_view(view), view.ids, program.describe_view(view)
             )
-        result = program.maps[RESULT]
-        rows = self._initial_view(result, program.zero_row())
-        self._keep_relation(result.name, rows, result.ids, "the sums of all rows")
-        self._keep_relation(VIEW, program.shown(self.stored(result.name)), (ALL,), "the view")
+        result = program.result
+        nothing = () if result.key else (program.zero_row(),)
+        about = "the sums of all rows, by group" if result.key else "the sums of all rows"
+        self._keep_relation(result.name, self._initial_view(result, *nothing), result.ids, about)
+        self._keep_relation(VIEW, *program.shown(self.stored(result.name)), "the view")
 
     def stored(self, name: str) -> Stored:
         """A relation as it is kept."""

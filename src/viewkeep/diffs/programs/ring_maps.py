@@ -13,7 +13,7 @@ from viewkeep.diffs.passes.identify import ALL
 from viewkeep.diffs.programs.factors import Factor
 from viewkeep.diffs.programs.grouped_join import GroupedJoin
 from viewkeep.diffs.programs.measures import ZERO, Measure
-from viewkeep.diffs.rules.build import project, select, union_all
+from viewkeep.diffs.rules.build import equal, project, select, union_all
 from viewkeep.query.algebra import AggregateColumn, AntiJoin, GroupBy, Node, SemiJoin
 from viewkeep.query.expressions import (
     Call,
@@ -115,11 +115,12 @@ def ring_map(
 
 
 def rows_with_keys(rows: Node, keys: Node, columns: Sequence[tuple[str, str]]) -> SemiJoin:
-    """The rows with the values of some keys, none of which is NULL."""
+    """The rows with the values of some keys."""
     names = {other: f"{other}#key" for _, other in columns}
     key_rows = project(keys, {new: Column(old) for old, new in names.items()})
-    equal = [Call("=", (Column(own), Column(names[other]))) for own, other in columns]
-    return SemiJoin(rows, key_rows, conjunction(equal))
+    schema = rows.schema + key_rows.schema
+    pairs = [equal(own, names[other], schema) for own, other in columns]
+    return SemiJoin(rows, key_rows, conjunction(pairs))
 
 
 def not_matching(rows: Node, keys: Node, columns: Sequence[tuple[str, str]]) -> AntiJoin:

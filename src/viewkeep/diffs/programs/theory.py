@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from viewkeep.analysis.analyze import Analysis, analyze_query
 from viewkeep.analysis.routes import best_route, cost_of, routes
 from viewkeep.diffs.optimize.optimize import optimize
+from viewkeep.diffs.programs.count_program import query_of_joined
 from viewkeep.diffs.programs.grouped_join import GroupedJoin, grouped_join
+from viewkeep.errors import QueryError
+from viewkeep.plan.choose import plan_groups
 from viewkeep.query.algebra import Distinct, GroupBy, Join, Node
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import Constraints, Key
@@ -31,6 +34,7 @@ def theory_of(view: Node) -> list[tuple[str, str]]:
         (_NAMES[r.strategy], f"{r.bounds}; {r.reason}{_theory_note(join, r.strategy)}")
         for r in ranked
     ]
+    rows += _grouped_bound(join)
     rows.append(("lower", analysis.describe_lower_bound()))
     rows += [("better", text) for text in _improvements(join, analysis)]
     return rows
@@ -42,8 +46,24 @@ def query_of_view(view: Node) -> ConjunctiveQuery | None:
     return join.query if join is not None else None
 
 
+def _grouped_bound(join: GroupedJoin) -> Iterator[tuple[str, str]]:
+    """What heavy and light parts take for groups that are written, where they help."""
+    if not join.keys:
+        return
+    try:
+        program = plan_groups(query_of_joined(join))
+    except (QueryError, NotConjunctive):
+        return
+    update = "N^2/3" if any(split.thresholds[1:] for split in program.splits) else "N^1/2"
+    yield (
+        _NAMES["epsilon"],
+        f"update O({update}) amortized for each group that a change may reach, "
+        "for sums, counts and averages: heavy and light parts",
+    )
+
+
 def _theory_note(join: GroupedJoin, strategy: str) -> str:
-    """Heavy and light parts of a lake are for sums of all rows."""
+    """Lakes write the output: that of hierarchical queries changes as fast by view trees."""
     return "; in one process only" if strategy == "epsilon" and join.keys else ""
 
 

@@ -2,7 +2,8 @@
 (triangle_ivm_epsilon, sections 3 and 7).
 
 The count is the sum over all combinations of parts. For each combination and each update the
-search finds the cheapest delta; the program holds what it found.
+search finds the cheapest delta; the program holds what it found. Counts by the values of a `head`
+are kept as a list: an update costs that for each entry that it may change.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from viewkeep.analysis.exponents import HALF, value_at
-from viewkeep.plan.adaptive.degrees import Cost, Factor, number_of
+from viewkeep.plan.adaptive.degrees import CONSTANT, Cost, Factor, number_of
 from viewkeep.plan.adaptive.splits import (
     THIRDS,
     Epsilon,
@@ -54,12 +55,33 @@ def plan_heavy_light_count(
     epsilon: Epsilon,
     linear_space: bool = False,
     notes: tuple[str, ...] = (),
+    head: tuple[str, ...] = (),
 ) -> Program | None:
     """The program for a count, or None if no split that was tried makes it sublinear."""
     try:
-        return _first_sublinear_plan(leaves, relations, epsilon, linear_space, notes)
+        return _first_sublinear_plan(leaves, relations, epsilon, linear_space, notes, head)
     except SearchExhausted:
         return None
+
+
+def needs_no_split(leaves: Sequence[Leaf], head: tuple[str, ...]) -> bool:
+    """Whether views over whole relations change in constant time for each entry of the output."""
+    try:
+        return _skew_of_splits(leaves, (), CONSTANT.value, Tries(), head).plan()
+    except SearchExhausted:
+        return False
+
+
+def _skew_of_splits(
+    leaves: Sequence[Leaf],
+    splits: tuple[Split, ...],
+    budget: Fraction,
+    tries: Tries,
+    head: tuple[str, ...],
+) -> "Skew":
+    names = ViewNames({leaf.atom: leaf.name for leaf in leaves})
+    search = ViewSearch(budget, names, tries)
+    return Skew(PartFactors.of(leaves, splits), search, names, head)
 
 
 def _first_sublinear_plan(
@@ -68,14 +90,14 @@ def _first_sublinear_plan(
     epsilon: Epsilon,
     linear_space: bool,
     notes: tuple[str, ...],
+    head: tuple[str, ...],
 ) -> Program | None:
     tries = Tries()
     for places in candidates(leaves, linear_space):
         splits = tuple(place.split(epsilon) for place in places)
         # No count that needs a split is below N^1/2; one that fails there may do with N^2/3.
         budget = THIRDS[1] if any(place.thirds for place in places) else HALF
-        names = ViewNames({leaf.atom: leaf.name for leaf in leaves})
-        skew = Skew(PartFactors.of(leaves, splits), ViewSearch(budget, names, tries), names)
+        skew = _skew_of_splits(leaves, splits, budget, tries, head)
         if splits and skew.plan():
             return skew.program(relations, notes)
     return None
@@ -98,13 +120,13 @@ class PartFactors:
         factors = {p.map: factor_of(p, keys[p.atom], splits, shared) for p in parts}
         return PartFactors(splits, parts, factors)
 
-    def combinations(self) -> Iterator[PartView]:
+    def combinations(self, head: tuple[str, ...]) -> Iterator[PartView]:
         """The count over each combination of parts that can have tuples in common."""
         by_atom: dict[int, list[Part]] = {}
         for part in self.parts:
             by_atom.setdefault(part.atom, []).append(part)
         for parts in consistent_choices(list(by_atom.values())):
-            yield PartView(frozenset(self.factors[part.map] for part in parts), ())
+            yield PartView(frozenset(self.factors[part.map] for part in parts), head, True)
 
     def maps(self) -> Iterator[Map]:
         """The parts as maps."""
@@ -118,15 +140,17 @@ class PartFactors:
 class Skew:
     """The plan for one choice of splits, and the program that follows from it."""
 
-    def __init__(self, parts: PartFactors, search: ViewSearch, names: ViewNames) -> None:
-        self._parts, self._search, self._names = parts, search, names
+    def __init__(
+        self, parts: PartFactors, search: ViewSearch, names: ViewNames, head: tuple[str, ...]
+    ) -> None:
+        self._parts, self._search, self._names, self._head = parts, search, names, head
         self._counts: dict[PartView, dict[Factor, Delta]] = {}
         self._views: dict[PartView, dict[Factor, Delta]] = {}
         self._short: dict[str, str] = {}
 
     def plan(self) -> bool:
         """Find a delta for every combination and update; whether all are within the budget."""
-        for view in self._parts.combinations():
+        for view in self._parts.combinations(self._head):
             deltas = self._search.maintain(view)
             if deltas is None:
                 return False
@@ -147,13 +171,14 @@ class Skew:
     def program(self, relations: Sequence[str], notes: tuple[str, ...]) -> Program:
         """Maps, a trigger for each part, loading, and the count as output."""
         atoms = frozenset(part.atom for part in self._parts.parts)
-        result = Map(RESULT, (), "the count", atoms, size=Fraction(0))
+        size = None if self._head else Fraction(0)
+        result = Map(RESULT, self._head, "the count", atoms, size=size)
         return assemble(
             "epsilon",
             [*self._parts.maps(), *self._maps_of_views(), result],
             [self._trigger_of_part(part, relations[part.atom]) for part in self._parts.parts],
             [*self._load_views(), *self._load_count()],
-            Enumerator((), (Join((Access(RESULT, ()),)),)),
+            Enumerator(self._head, (Join((Access(RESULT, self._head),), self._head),)),
             listed=RESULT,
             notes=notes,
             splits=self._parts.splits,
@@ -185,7 +210,7 @@ class Skew:
     def _trigger_of_part(self, part: Part, relation: str) -> Trigger:
         factor = self._parts.factors[part.map]
         updates = [
-            (deltas[factor], Update(RESULT, ()))
+            (deltas[factor], Update(RESULT, self._head))
             for deltas in self._counts.values()
             if factor in deltas
         ]
@@ -247,7 +272,7 @@ class Skew:
         for deltas in self._counts.values():
             for factor, delta in deltas.items():
                 if first in factor.atoms:
-                    store = Update(RESULT, ())
+                    store = Update(RESULT, self._head)
                     yield Block(factor.name, factor.key, (*self._delta_joins(delta), store))
 
     def _trigger_costs(self, atom: int) -> Iterable[Cost]:

@@ -17,10 +17,14 @@ from viewkeep.plan.program import Access, Join, fresh, opened
 
 @dataclass(frozen=True)
 class PartView:
-    """The join of some parts, summed down to its key."""
+    """The join of some parts, summed down to its key.
+
+    Of an output, entries that may change are not counted as steps: they are written in any case.
+    """
 
     members: frozenset[Factor]
     key: tuple[str, ...]
+    is_output: bool = False
 
     @property
     def definition(self) -> str:
@@ -116,7 +120,8 @@ class ViewSearch:
             read = PartView(frozenset(group), key)
             reads.add(read)
             factors.append(self._view_factor(read))
-        joins, cost = cheapest_joins(factors, updated.variables, self._tries)
+        head = frozenset(view.key) if view.is_output else frozenset[str]()
+        joins, cost = cheapest_joins(factors, updated.variables, self._tries, head)
         if cost.value > self.budget or any(self.maintain(each) is None for each in reads):
             return None
         return Delta(joins, cost, frozenset(reads))
@@ -132,17 +137,21 @@ class ViewSearch:
 
 
 def cheapest_joins(
-    factors: Sequence[Factor], bound: frozenset[str], tries: Tries | None = None
+    factors: Sequence[Factor],
+    bound: frozenset[str],
+    tries: Tries | None = None,
+    head: frozenset[str] = frozenset(),
 ) -> tuple[tuple[Join, ...], Cost]:
     """Join the factors one after another: look-ups first, then the order with the shortest loops.
 
-    Factors that open the same variables are intersected, the smaller group iterated.
+    Factors that open the same variables are intersected, the smaller group iterated. The cost is
+    that of one value of the variables `head`.
     """
     tries = tries or Tries()
     tries.spend()
     ready = [f for f in factors if f.variables <= bound]
     if ready:
-        joins, cost = cheapest_joins([f for f in factors if f not in ready], bound, tries)
+        joins, cost = cheapest_joins([f for f in factors if f not in ready], bound, tries, head)
         return (Join(tuple(Access(f.name, f.key) for f in ready)), *joins), cost
     if not factors:
         return (), FREE
@@ -150,10 +159,11 @@ def cheapest_joins(
     for opens in dict.fromkeys(opened(bound, f.key) for f in factors):
         intersected = [f for f in factors if f.variables - bound == set(opens)]
         loop_cost = cheapest(
-            number_of(f.degrees, frozenset(opens), bound & f.variables) for f in intersected
+            number_of(f.degrees, frozenset(opens) - head, (bound | head) & f.variables)
+            for f in intersected
         )
         rest = [f for f in factors if f not in intersected]
-        joins, cost = cheapest_joins(rest, bound | set(opens), tries)
+        joins, cost = cheapest_joins(rest, bound | set(opens), tries, head)
         accesses = tuple(Access(f.name, f.key) for f in intersected)
         ways.append((loop_cost + cost, (Join(accesses, opens), *joins)))
     cost, joins = min(ways, key=lambda way: way[0].value)
