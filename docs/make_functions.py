@@ -53,9 +53,9 @@ page from the lists that Viewkeep itself reads.
   needs a session; the type is the one that Spark gives. Where a reason stands in brackets, DuckDB
   differs for some arguments only, and is used for the others.
 - Operators, `CASE`, `CAST`, `LIKE`, `ILIKE`, `RLIKE` (patterns that all engines read
-  alike), `IN`, `BETWEEN`, `EXTRACT`, `TRIM`, `POSITION`, `||` are
+  alike), `IN`, `BETWEEN`, `EXTRACT`, `TRIM`, `POSITION`, `TRY_CAST`, `||` are
   computed by row, by both, and so are elements of arrays and maps; other patterns, `ESCAPE`,
-  `TRY_CAST`, bits, lambda functions, and any of them over types that only Spark converts, by row,
+  bits, lambda functions, and any of them over types that only Spark converts, by row,
   by Spark. Of the functions of arrays, both compute `split` where the pattern is a text, and
   `array_join` where the separator is a literal.
 - Logarithms, powers and trigonometric functions are Spark's: their last digit differs between the

@@ -13,7 +13,7 @@ from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, 
 from viewkeep.query.types.data_types import DOUBLE, FLOAT, INT, STRING, Field, parse_type
 from viewkeep.query.types.functions import FUNCTIONS, UNITS_OF_A_DAY
 from viewkeep.query.types.inference import Schema, type_of
-from viewkeep.query.types.internal_functions import COMPARABLE, PARTS, SINGLE
+from viewkeep.query.types.internal_functions import COMPARABLE, PARTS, SINGLE, TRIED, TRY_CAST
 from viewkeep.query.types.signatures import OF_NESTED
 
 Row = tuple[Any, ...]
@@ -100,6 +100,7 @@ compare: there are none here, and between edge values lie too many others."""
 _OF_LITERALS = (
     *("timestampadd", "case", "round", "date_trunc", "substring_index", "sha2"),
     *("lpad", "rpad", "repeat", "rlike", "regexp_extract", "regexp_replace", "split"),
+    TRY_CAST,
 )
 """Functions that ask for literals, or make texts as long as an argument says."""
 
@@ -140,11 +141,12 @@ def _calls() -> Iterator[Expression]:
 def _casts() -> Iterator[Expression]:
     for field, target in product(_FIRST, (*NAMES, "decimal(3, 1)", "decimal(30, 5)")):
         yield Cast(Column(field.name), parse_type(target))
+        yield Call(TRY_CAST, (Column(field.name), literal(target)))
 
 
 def _with_literals() -> Iterator[Expression]:
     numbers = (2, -3, 0, 10**10, 0.5, Decimal("1.50"), Decimal("-0.001"), None)
-    for operator in ("+", "-", "*", "/", "%", "div", "=", "<", "<=>", "nullif", "coalesce"):
+    for operator in ("+", "-", "*", "/", "%", "div", "=", "<", "<=>", "nullif", "coalesce", *TRIED):
         for number, name in product(numbers, _NUMBER_NAMES):
             yield Call(operator, (Column(f"{name}.1"), literal(number)))
             yield Call(operator, (literal(number), Column(f"{name}.1")))
@@ -219,6 +221,10 @@ def _nested() -> Iterator[Expression]:
     yield Call("*", (net, Call("+", (literal(1), cents))))
     yield Cast(Call("*", (net, cents)), INT)
     yield Call("date_add", (Column("date.1"), read))
+    for function in TRIED:
+        yield from (Call(function, (a, right)) for right in (b, share, read, cents))
+        yield Call(function, (Call(TRY_CAST, (text, literal("int"))), Call("try_add", (a, b))))
+    yield from (Call(TRY_CAST, (each, literal("tinyint"))) for each in (share, read, net))
     yield Call("greatest", (Literal(0.0, DOUBLE), Column("double.1"), Literal(-0.0, DOUBLE)))
     yield Call("least", (Literal(0.0, FLOAT), Column("float.1"), Literal(-0.0, FLOAT)))
 
@@ -228,6 +234,8 @@ def family(expression: Expression) -> str:
     match expression:
         case Cast(argument, target):
             return f"cast {_kind(argument)} {target.name}"
+        case Call("try_cast", (argument, Literal(target))):
+            return f"try_cast {_kind(argument)} {target}"
         case Call(function, arguments):
             return f"{function} {' '.join(map(_kind, arguments))}"
     return str(expression)

@@ -18,7 +18,7 @@ from viewkeep.query.expressions import Call, Cast, Column, Expression, columns_o
 from viewkeep.query.types.data_types import DOUBLE, STRING, Field, parse_type
 from viewkeep.query.types.functions import FUNCTIONS as EVERY_FUNCTION
 from viewkeep.query.types.inference import Schema, type_of
-from viewkeep.query.types.internal_functions import COMPARABLE, SINGLE
+from viewkeep.query.types.internal_functions import COMPARABLE, SINGLE, TRY_CAST
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 ROWS = 150 if LONG else 80
@@ -37,7 +37,8 @@ def sample(found: Iterator[Expression]) -> list[Expression]:
     rng = Random(3)
     functions: dict[str, dict[str, list[Expression]]] = defaultdict(lambda: defaultdict(list))
     for expression in found:
-        name = expression.function if isinstance(expression, Call) else family(expression)
+        is_call = isinstance(expression, Call) and expression.function != TRY_CAST
+        name = expression.function if is_call else family(expression)
         functions[name][family(expression)].append(expression)
     chosen: list[Expression] = []
     for families in functions.values():

@@ -131,7 +131,6 @@ REFUSED = {
     "select a from r ^union by name select b as a from t": "UNION BY NAME",
     "select a from r ^sort by a": "SORT BY",
     "select ^transform(array(a), x -> x + 1) from r": "the function transform()",
-    "select ^try_cast(a as string) as z from r": "TRY_CAST",
     "select cast(a as ^array<int>) from r": "the type array<int>",
     "select a from r where ^s like any ('x', 'y')": "LIKE ANY or ALL",
     "select ^position('x', s, 2) as z from r": "POSITION from a given place",

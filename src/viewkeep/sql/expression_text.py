@@ -18,8 +18,8 @@ from viewkeep.query.expressions import (
     conjuncts,
     literal,
 )
-from viewkeep.query.types.data_types import VOID, Type
-from viewkeep.query.types.internal_functions import COMPARABLE, FIELD, PARTS, SINGLE
+from viewkeep.query.types.data_types import VOID, Type, parse_type
+from viewkeep.query.types.internal_functions import COMPARABLE, FIELD, PARTS, SINGLE, TRY_CAST
 
 _INTERVALS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 
@@ -73,6 +73,8 @@ def _spark_call_text(call: Call) -> str:
             return f"{_text_in_brackets(struct)}.{back_quote(part)}"
         case name, (values, place) if name in PARTS:
             return f"{_text_in_brackets(values)}[{expression(place)}]"
+        case name, (value, Literal(str(target))) if name == TRY_CAST:
+            return f"TRY_CAST({expression(value)} AS {_type_text(parse_type(target))})"
         case "timestampadd", (Literal(str(unit)), amount, moment):
             return _timestampadd_text(unit.upper(), amount, _text_in_brackets(moment))
         case name, (left, right) if name in PRECEDENCE:

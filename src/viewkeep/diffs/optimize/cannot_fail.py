@@ -27,7 +27,7 @@ from viewkeep.query.types.data_types import (
     Type,
 )
 from viewkeep.query.types.inference import Schema, type_of
-from viewkeep.query.types.internal_functions import ENTRY, FIELD
+from viewkeep.query.types.internal_functions import ENTRY, FIELD, TRIED, TRY_CAST
 from viewkeep.query.types.rules import common_type, decimal_type, digits, is_decimal
 
 _COMPARISONS = "= <> < <= > >= <=> and or not isnull isnotnull in"
@@ -35,8 +35,9 @@ _CHOICES = "case coalesce nullif greatest least"
 _TEXTS = "upper lower trim ltrim rtrim length concat replace locate startswith endswith"
 _DATES = "year quarter month day dayofweek dayofyear weekofyear hour minute second datediff"
 _NESTED = f"{FIELD} {ENTRY} array sequence"
+_TRIED = " ".join((*TRIED, TRY_CAST))
 _SAFE = frozenset(
-    f"{_COMPARISONS} {_CHOICES} {_TEXTS} {_DATES} {_NESTED} substring left right".split()
+    f"{_COMPARISONS} {_CHOICES} {_TEXTS} {_DATES} {_NESTED} {_TRIED} substring left right".split()
 )
 _FLOATING = (DOUBLE, FLOAT)
 

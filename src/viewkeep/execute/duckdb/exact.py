@@ -26,12 +26,13 @@ from viewkeep.query.algebra import (
     Window,
     aggregate_of,
 )
-from viewkeep.query.expressions import Call, Cast, Expression, OpaqueCall, subexpressions
+from viewkeep.query.expressions import Call, Cast, Expression, Literal, OpaqueCall, subexpressions
 from viewkeep.query.show import formula_text, print_aggregate
 from viewkeep.query.traversal import walk
-from viewkeep.query.types.data_types import DOUBLE, FLOAT, INTEGRAL, Type
+from viewkeep.query.types.data_types import DOUBLE, FLOAT, INTEGRAL, Type, parse_type
 from viewkeep.query.types.functions import find_function
 from viewkeep.query.types.inference import Schema, type_of
+from viewkeep.query.types.internal_functions import TRY_CAST
 from viewkeep.query.types.rules import digits
 from viewkeep.query.types.signatures import TypedValue
 
@@ -146,6 +147,8 @@ def inexact(node: Node) -> str | None:
 def inexact_part(expression: Expression, schema: Schema) -> str | None:
     """Why DuckDB would not compute the outermost function or cast as Spark does."""
     match expression:
+        case Call(function, (argument, Literal(str(name)))) if function == TRY_CAST:
+            return inexact_part(Cast(argument, parse_type(name)), schema)
         case Call(function, arguments):
             entry = FUNCTIONS.get(find_function(function).name)
             types = [type_of(argument, schema) for argument in arguments] if entry else []

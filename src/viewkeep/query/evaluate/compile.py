@@ -12,6 +12,7 @@ from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.evaluate.casts import cast_to
 from viewkeep.query.evaluate.forms import FORMS, Evaluator, Row, refuse, strict_evaluator, unary
 from viewkeep.query.evaluate.functions import STRICT
+from viewkeep.query.evaluate.tried import OVERFLOWING, TRIED_FUNCTIONS
 from viewkeep.query.expressions import (
     Call,
     Cast,
@@ -94,7 +95,10 @@ def _compile_untyped_call(call: Call, names: Sequence[str]) -> Evaluator:
     form = FORMS.get(function.name)
     if form is not None:
         return form(call, arguments)
-    return strict_evaluator(call, STRICT[function.name], arguments)
+    if function.name in OVERFLOWING:
+        raise QueryError(f"{call}: numbers have no bounds here, a lake computes it: Keeper(path)")
+    values = TRIED_FUNCTIONS.get(function.name) or STRICT[function.name]
+    return strict_evaluator(call, values, arguments)
 
 
 def _check_argument_count(call: Call, function: FunctionSignature) -> None:

@@ -18,6 +18,7 @@ from viewkeep.query.evaluate.casts import cast_to
 from viewkeep.query.evaluate.decimals import decimal_arithmetic, negative_decimal
 from viewkeep.query.evaluate.forms import FORMS, Evaluator, Row, strict_evaluator
 from viewkeep.query.evaluate.functions import STRICT
+from viewkeep.query.evaluate.tried import without_failure
 from viewkeep.query.expressions import (
     Call,
     Cast,
@@ -44,7 +45,7 @@ from viewkeep.query.types.data_types import (
 )
 from viewkeep.query.types.functions import find_function
 from viewkeep.query.types.inference import Schema, type_of
-from viewkeep.query.types.internal_functions import COMPARABLE, PARTS, SINGLE
+from viewkeep.query.types.internal_functions import COMPARABLE, PARTS, SINGLE, TRIED, TRY_CAST
 from viewkeep.query.types.rules import common_type, decimal_type, digits, is_decimal
 
 Convert = Callable[[Any], Any]
@@ -137,8 +138,23 @@ def _compile_exact_cast(cast: Cast, schema: Schema) -> Evaluator:
     return _with_conversion(compile_exact(cast.argument, schema), convert)
 
 
+def _compile_exact_try_cast(call: Call, schema: Schema) -> Evaluator:
+    argument, target = call.arguments[0], type_of(call, schema).type
+    convert = _exact_conversion(type_of(argument, schema).type, target, call)
+
+    def converted(value: Any) -> Any:
+        try:
+            return convert(value)
+        except InexactError:  # no value of the type: CAST would fail
+            return None
+
+    return _with_conversion(compile_exact(argument, schema), converted)
+
+
 def _compile_exact_call(call: Call, schema: Schema) -> Evaluator:
     name = find_function(call.function).name
+    if name == TRY_CAST:
+        return _compile_exact_try_cast(call, schema)
     types = [type_of(argument, schema).type for argument in call.arguments]
     result = type_of(call, schema).type
     targets = _exact_argument_types(call, name, types, result)
@@ -152,10 +168,12 @@ def _compile_exact_call(call: Call, schema: Schema) -> Evaluator:
     form = FORMS.get(name)
     if form is not None:
         return _with_conversion(form(call, arguments), fit_to_type(result))
-    rounded = _rounded_operation(name, types, result)
-    if rounded is not None:
-        return strict_evaluator(call, rounded, arguments)
-    return _with_conversion(strict_evaluator(call, STRICT[name], arguments), fit_to_type(result))
+    rounded = _rounded_operation(TRIED.get(name, name), types, result)
+    function = rounded or STRICT[TRIED.get(name, name)]
+    if name in TRIED:
+        function = without_failure(function)
+    evaluate = strict_evaluator(call, function, arguments)
+    return evaluate if rounded is not None else _with_conversion(evaluate, fit_to_type(result))
 
 
 def _exact_argument_types(call: Call, name: str, types: list[Type], result: Type) -> Sequence[Type]:
@@ -171,8 +189,8 @@ def _exact_argument_types(call: Call, name: str, types: list[Type], result: Type
         return [BOOLEAN, result] * (len(types) // 2) + odd
     if name in ("negate", "abs") and result != FLOAT:
         return [result]
-    if name in _ARITHMETIC:
-        return _exact_operand_types(call, name, types, result)
+    if TRIED.get(name, name) in _ARITHMETIC:
+        return _exact_operand_types(call, TRIED.get(name, name), types, result)
     text = name in (*_TEXT, *_CASES) and all(t == STRING or t in INTEGRAL for t in types)
     days = name in _DAYS and all(t == DATE or t in INTEGRAL for t in types)
     if text or days:

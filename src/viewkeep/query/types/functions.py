@@ -23,14 +23,25 @@ from viewkeep.query.types.data_types import (
     TIMESTAMP,
     VOID,
     Type,
+    parse_type,
 )
-from viewkeep.query.types.internal_functions import COMPARABLE, ENTRY, FIELD, ITEM, SINGLE
+from viewkeep.query.types.internal_functions import (
+    COMPARABLE,
+    ENTRY,
+    FIELD,
+    ITEM,
+    SINGLE,
+    TRIED,
+    TRY_CAST,
+)
 from viewkeep.query.types.rules import (
     arithmetic_type,
     bounded_decimal,
     common_type,
     digits,
+    is_castable,
     is_decimal,
+    is_numeric,
 )
 from viewkeep.query.types.signatures import (
     FunctionSignature,
@@ -69,6 +80,26 @@ def _operand_type(argument: TypedValue, operand_beside: TypedValue) -> Type:
     ):
         return DECIMAL(len(str(abs(argument.value))), 0)
     return argument.type
+
+
+def _tried_rule(name: str) -> Rule:
+    """That of the operator, of numbers only."""
+
+    def rule(arguments: Sequence[TypedValue]) -> Type:
+        if any(not is_numeric(each.type) and each.type != VOID for each in arguments):
+            raise only_by_spark(name, "what is no number")
+        if name == "try_mod" and any(is_decimal(each.type) for each in arguments):
+            raise only_by_spark(name, "decimals")  # some of its errors are not tried
+        return _arithmetic_rule(TRIED[name])(arguments)
+
+    return rule
+
+
+def _try_cast_type(arguments: Sequence[TypedValue]) -> Type:
+    value, target = arguments[0].type, parse_type(str(arguments[1].value))
+    if not is_castable(value, target):
+        raise QueryError(f"cannot cast {value} to {target}")
+    return target
 
 
 def _comparison_rule(name: str) -> Rule:
@@ -243,6 +274,8 @@ def _functions_by_name() -> dict[str, FunctionSignature]:
         FunctionSignature("negate", of_numbers("negate", lambda type_: type_), 1, 1),
         *(FunctionSignature(n, lambda _: BOOLEAN, 1, 1, "never") for n in ("isnull", "isnotnull")),
         FunctionSignature(COMPARABLE, lambda _: STRING, 1, 1),
+        *(FunctionSignature(name, _tried_rule(name), 2, 2, "always") for name in TRIED),
+        FunctionSignature(TRY_CAST, _try_cast_type, 2, 2, "always"),
         FunctionSignature(SINGLE, lambda arguments: arguments[0].type, 2, 2),
         FunctionSignature("in", _comparison_rule("in"), 2, None),
         FunctionSignature("case", _case_type, 2, None, "results"),

@@ -4,17 +4,9 @@ from collections.abc import Sequence
 
 from viewkeep.errors import QueryError, did_you_mean
 from viewkeep.query.expressions import Call, Cast, Column, Expression, Literal, OpaqueCall
-from viewkeep.query.types.data_types import (
-    BINARY,
-    BOOLEAN,
-    MOMENTS,
-    STRING,
-    VOID,
-    Field,
-    Type,
-)
+from viewkeep.query.types.data_types import BOOLEAN, STRING, VOID, Field, Type
 from viewkeep.query.types.functions import find_function
-from viewkeep.query.types.rules import is_numeric
+from viewkeep.query.types.rules import is_castable
 from viewkeep.query.types.signatures import TypedValue
 
 Schema = tuple[Field, ...]
@@ -69,7 +61,7 @@ def _fields_by_name(schema: Schema) -> dict[str, Field]:
 
 def cast_result(argument: TypedValue, target: Type) -> TypedValue:
     """The type of a cast; a string that does not read as the target may become NULL."""
-    if not _is_castable(argument.type, target):
+    if not is_castable(argument.type, target):
         raise QueryError(f"cannot cast {argument.type} to {target}")
     return TypedValue(target, argument.nullable or (argument.type == STRING and target != STRING))
 
@@ -88,16 +80,3 @@ def check_names(schema: Sequence[Field]) -> None:
         if field.name in names:
             raise QueryError(f'two columns are called "{field.name}"; rename one of them')
         names.add(field.name)
-
-
-def _is_castable(source: Type, target: Type) -> bool:
-    if source in (target, VOID):
-        return True
-    if source.is_nested or target.is_nested:
-        return False
-    if STRING in (source, target):
-        return True
-    if source in MOMENTS and target in MOMENTS:
-        return True
-    numbers = is_numeric(source) or source == BOOLEAN, is_numeric(target) or target == BOOLEAN
-    return all(numbers) and BINARY not in (source, target)

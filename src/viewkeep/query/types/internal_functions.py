@@ -1,4 +1,4 @@
-"""Functions that translations of SQL call, and that SQL itself cannot name."""
+"""Functions that translations of SQL call, and that SQL itself cannot name or writes otherwise."""
 
 COMPARABLE = "#comparable"
 """What is equal where two values of a type that views only carry are; SQL cannot name it."""
@@ -17,3 +17,15 @@ ENTRY = "#entry"
 
 PARTS = (FIELD, ITEM, ENTRY)
 """The functions that take nested values apart."""
+
+TRY_CAST = "try_cast"
+"""A value in another type, by its name; NULL where CAST would fail."""
+
+TRIED = {
+    "try_add": "+",
+    "try_subtract": "-",
+    "try_multiply": "*",
+    "try_divide": "/",
+    "try_mod": "%",
+}
+"""The functions that are NULL where an operator would fail, whatever their arguments do."""

@@ -6,6 +6,8 @@ fit in 38 digits loses scale, but never below 6.
 
 from viewkeep.query.types.data_types import (
     BIGINT,
+    BINARY,
+    BOOLEAN,
     DECIMAL,
     DOUBLE,
     FLOAT,
@@ -14,6 +16,7 @@ from viewkeep.query.types.data_types import (
     MAX_PRECISION,
     MOMENTS,
     SMALLINT,
+    STRING,
     TINYINT,
     VOID,
     Type,
@@ -31,6 +34,20 @@ def is_decimal(type_: Type) -> bool:
 def is_numeric(type_: Type) -> bool:
     """Whether arithmetic works on the type."""
     return type_ in INTEGRAL or type_ in (FLOAT, DOUBLE) or is_decimal(type_)
+
+
+def is_castable(source: Type, target: Type) -> bool:
+    """Whether CAST takes values of one type to the other."""
+    if source in (target, VOID):
+        return True
+    if source.is_nested or target.is_nested:
+        return False
+    if STRING in (source, target):
+        return True
+    if source in MOMENTS and target in MOMENTS:
+        return True
+    numbers = is_numeric(source) or source == BOOLEAN, is_numeric(target) or target == BOOLEAN
+    return all(numbers) and BINARY not in (source, target)
 
 
 def common_type(first: Type, second: Type) -> Type | None:

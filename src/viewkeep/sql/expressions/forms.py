@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from viewkeep.query.expressions import literal
+from viewkeep.query.expressions import Literal, literal
 from viewkeep.query.types.data_types import Type
+from viewkeep.query.types.internal_functions import TRY_CAST
 from viewkeep.sql.blocks.scope import Scalar, constant
 from viewkeep.sql.expressions.functions import keyword_function
-from viewkeep.sql.expressions.literals import read_type
+from viewkeep.sql.expressions.literals import read_type, typed_literal
 from viewkeep.sql.expressions.nested import element, field
 from viewkeep.sql.expressions.refusals import construct_refusal
 
@@ -41,7 +42,9 @@ def form(translator: "Translator", node: exp.Expr) -> Scalar:
             return translator.call("rlike", translator.translate_both(node), node)
         case exp.Case() | exp.If():
             return _translate_case(translator, node)
-        case exp.Cast() if not node.args.get("safe"):
+        case exp.Cast() if node.args.get("safe"):
+            return _translate_try_cast(translator, node)
+        case exp.Cast():
             return translator.cast(
                 translator.translate(node.this), _cast_target(translator, node), node
             )
@@ -103,6 +106,16 @@ def _translate_case(translator: "Translator", node: exp.Case | exp.If) -> Scalar
     if default is not None:
         parts.append(translator.translate(default))
     return translator.call("case", parts, node)
+
+
+def _translate_try_cast(translator: "Translator", node: exp.Cast) -> Scalar:
+    argument, target = translator.translate(node.this), _cast_target(translator, node)
+    match argument.expression:
+        case Literal() as value:
+            folded = typed_literal(value, target)
+            if folded is not None:
+                return constant(folded)
+    return translator.call(TRY_CAST, [argument, constant(literal(str(target)))], node)
 
 
 def _cast_target(translator: "Translator", node: exp.Cast) -> Type:

@@ -9,6 +9,7 @@ from viewkeep.errors import QueryError, UnsupportedError
 from viewkeep.query.types.aggregates import AGGREGATES
 from viewkeep.query.types.data_types import Type
 from viewkeep.query.types.functions import FUNCTIONS, SYNONYMS, is_deterministic
+from viewkeep.query.types.internal_functions import TRIED
 from viewkeep.sql.blocks.clauses import is_aggregate
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.expressions.composed import COMPOSED, compose_call
@@ -36,9 +37,9 @@ def function_call(translator: "Translator", node: exp.Anonymous) -> Scalar:
             return _translate_date_part(translator, node)
         except UnsupportedError as refusal:
             return translator.opaque(node, refusal)
-    if name == "struct":
+    if name == "struct" or name in TRIED:
         try:
-            return struct(translator, node)
+            return struct(translator, node) if name == "struct" else _tried(translator, name, node)
         except UnsupportedError as refusal:
             return translator.opaque(node, refusal)
     if name in COMPOSED:
@@ -48,6 +49,12 @@ def function_call(translator: "Translator", node: exp.Anonymous) -> Scalar:
     if name not in FUNCTIONS:
         return translator.opaque(node, _unknown_function(translator, node))
     return translator.call(name, translator.translate_all(node.expressions), node)
+
+
+def _tried(translator: "Translator", name: str, node: exp.Anonymous) -> Scalar:
+    arguments = translator.translate_all(node.expressions)
+    composition = compose_call(name, _Composer(translator, node), arguments)
+    return composition or translator.call(name, arguments, node)
 
 
 def _translate_date_part(translator: "Translator", node: exp.Anonymous) -> Scalar:

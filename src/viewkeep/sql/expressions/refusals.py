@@ -29,7 +29,6 @@ _REFUSED: dict[type[exp.Expr], str] = {
     exp.Like: "LIKE ANY or ALL",
     exp.Collate: "COLLATE",
     exp.AtTimeZone: "AT TIME ZONE",
-    exp.TryCast: "TRY_CAST",
     exp.Transform: "the function transform()",
 }
 _KEYWORDS: dict[type[exp.Expr], tuple[TokenType, ...]] = {

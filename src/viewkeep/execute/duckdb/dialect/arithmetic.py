@@ -4,6 +4,8 @@ DuckDB finds the overflow of integers and decimals itself. A division by zero is
 decimal that Spark rounds, because no decimal has digits enough, is computed in Python.
 """
 
+from dataclasses import replace
+
 from viewkeep.execute.duckdb.dialect.casts import cast
 from viewkeep.execute.duckdb.dialect.text import Text, error, strict_text, string, type_name
 from viewkeep.query.types.data_types import (
@@ -25,20 +27,44 @@ _RIGHT_FIRST = (1, 0)
 """Spark looks at the divisor first."""
 
 
-def arithmetic(operator: str, arguments: list[Text], result: Type) -> Text:
-    """`+ - * / %` of two numbers, or a date moved by days."""
+def arithmetic(operator: str, arguments: list[Text], result: Type, total: bool = False) -> Text:
+    """`+ - * / %` of two numbers, or a date moved by days.
+
+    In a total text, no operator of DuckDB fails: only its casts do, and what we call.
+    """
     left, right = arguments
     if left.type == DATE:
         days = cast(right, INT)
         return strict_text([left, days], f"({{}} {operator} {{}})".format, DATE, fails=True)
     if is_decimal(result):
         left, right = _decimal_operands(left, right)
+        if total and not _has_room(operator, left.type, right.type):
+            return _python_arithmetic_sql(operator, left, right, result, result)
         return _decimal_arithmetic_sql(operator, left, right, result)
+    if total and result in INTEGRAL and operator in ("+", "-", "*"):
+        left, right = (_plain_cast_sql(each, "HUGEINT") for each in (left, right))
+        form = f"CAST({{}} {operator} {{}} AS {type_name(result)})"
+        return strict_text([left, right], form.format, result, True)
     left, right = cast(left, result), cast(right, result)
     if operator in ("/", "%"):
         return _division_sql(operator, left, right, result)
     fails = result in INTEGRAL
     return strict_text([left, right], f"({{}} {operator} {{}})".format, result, fails)
+
+
+def _plain_cast_sql(text: Text, name: str) -> Text:
+    return replace(text, sql=f"CAST({text.sql} AS {name})")
+
+
+def _has_room(operator: str, first: Type, second: Type) -> bool:
+    """Whether the decimal that DuckDB computes has all digits of every result."""
+    match operator:
+        case "+" | "-":
+            common = _wide_decimal_type(first, second)
+            return common is not None and digits(common)[0] < MAX_PRECISION
+        case "*":
+            return digits(_two_word_decimal(first))[0] + digits(second)[0] <= MAX_PRECISION
+    return True
 
 
 def whole_quotient(arguments: list[Text]) -> Text:
@@ -159,6 +185,8 @@ def _quotient_sql(left: Text, right: Text, result: Type) -> Text | None:
     shift = scale + s2 - s1
     if max(p1 + max(shift, 0), p2 + max(-shift, 0)) >= MAX_PRECISION:
         return None
+    if max(p1 + s1, p2 + s2) > MAX_PRECISION:
+        return None  # without their points, as DuckDB moves them
 
     def build(first: str, second: str) -> str:
         return _QUOTIENT.format(
@@ -176,8 +204,8 @@ def _quotient_sql(left: Text, right: Text, result: Type) -> Text | None:
 
 def _unscaled_sql(value: str, scale: int, shift: int) -> str:
     """A decimal as an integer, times a power of ten."""
-    power = 10 ** (scale + shift)
-    return f"CAST({value} * CAST({power} AS DECIMAL(38, 0)) AS HUGEINT)"
+    whole = f"CAST({value} * CAST({10**scale} AS DECIMAL(38, 0)) AS HUGEINT)"
+    return f"({whole} * CAST({10**shift} AS HUGEINT))" if shift else whole
 
 
 def _python_arithmetic_sql(

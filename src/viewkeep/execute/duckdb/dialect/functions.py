@@ -16,8 +16,9 @@ from viewkeep.execute.duckdb.dialect.key_text import spark_order_text
 from viewkeep.execute.duckdb.dialect.nested_functions import NESTED_FUNCTIONS
 from viewkeep.execute.duckdb.dialect.text import Build, Text, error, strict_text, type_name
 from viewkeep.execute.duckdb.dialect.text_functions import TEXT_FUNCTIONS
+from viewkeep.execute.duckdb.dialect.tried import tried
 from viewkeep.query.types.data_types import BOOLEAN, DECIMAL, DOUBLE, FLOAT, INTEGRAL, VOID, Type
-from viewkeep.query.types.internal_functions import COMPARABLE, SINGLE
+from viewkeep.query.types.internal_functions import COMPARABLE, SINGLE, TRIED, TRY_CAST
 from viewkeep.query.types.rules import common_type, decimal_type, digits, is_decimal
 
 
@@ -216,6 +217,7 @@ def _double_function_sql(form: str, arguments: list[Text], result: Type) -> Text
 FUNCTIONS: dict[str, Build] = {
     COMPARABLE: _comparable_sql,
     SINGLE: _single_sql,
+    **{name: partial(tried, name) for name in (*TRIED, TRY_CAST)},
     **{name: partial(arithmetic, name) for name in ("+", "-", "*", "/", "%")},
     "div": lambda arguments, result: whole_quotient(arguments),
     "negate": lambda arguments, result: negative_text(arguments[0]),

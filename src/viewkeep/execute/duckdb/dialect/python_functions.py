@@ -3,8 +3,10 @@
 import math
 import re
 import struct
+from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
+from functools import wraps
 from typing import Any
 from unicodedata import category
 
@@ -29,8 +31,27 @@ def register_python_functions(connection: duckdb.DuckDBPyConnection) -> None:
     for name, (function, arguments, result) in _FUNCTIONS.items():
         try:
             connection.create_function(f"viewkeep_{name}", function, arguments, result)
+            if name in TRIED_FUNCTIONS:
+                tried = _tried_function(function)
+                connection.create_function(  # type: ignore[call-overload]  # a name will do
+                    f"viewkeep_try_{name}", tried, arguments, result, null_handling="special"
+                )
         except (duckdb.NotImplementedException, duckdb.CatalogException):
             return
+
+
+def _tried_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with NULL in place of an error; DuckDB asks for as many names as arguments."""
+
+    def value(*arguments: Any) -> Any:
+        if None in arguments:
+            return None
+        try:
+            return function(*arguments)
+        except (ValueError, ArithmeticError):
+            return None
+
+    return wraps(function)(value)
 
 
 def _python_arithmetic(operator: str, left: str, right: str, precision: int, scale: int) -> str:
@@ -184,3 +205,6 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any], str]] = {
     "reverse": (_python_reverse, ["VARCHAR"], "VARCHAR"),
 }
 """Every function with the types of its arguments and of its result."""
+
+TRIED_FUNCTIONS = ("arithmetic", "decimal", "double", "float", "days")
+"""Those that fail, which are there a second time with NULL in place of the error."""
