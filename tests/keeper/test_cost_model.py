@@ -20,7 +20,7 @@ from viewkeep.query.traversal import walk
 from viewkeep.query.verbatim import Query
 from viewkeep.refresh import costs, plan
 
-JOBS_FROM = [("spark", 5, ""), ("spark", 50_000, "jobs"), ("duckdb", 50_000, "")]
+JOBS_FROM = [("spark", 5, ""), ("spark", 200_000, "jobs"), ("duckdb", 50_000, "")]
 COST = "SELECT did, sum(price) AS cost FROM uses JOIN parts USING (pid) GROUP BY did"
 
 
@@ -281,10 +281,10 @@ def test_statements_that_changes_of_a_table_may_run(keeper: Keeper) -> None:
     ("backend", "changes", "touched", "size", "prices"),
     [
         ("spark", 500, 700, 1 << 26, costs.DRIVER),
-        ("spark", 5000, 5000, 1 << 26, costs.PRICES["spark"]),
-        ("spark", 25, 15_000, 1 << 26, costs.DRIVER),
-        ("spark", 25, 25_000, 1 << 26, costs.PRICES["spark"]),
-        ("spark", 500, 700, 1 << 30, costs.PRICES["spark"]),
+        ("spark", 200_000, 200_000, 1 << 26, costs.PRICES["spark"]),
+        ("spark", 25, 700_000, 1 << 26, costs.DRIVER),
+        ("spark", 25, 800_000, 1 << 26, costs.PRICES["spark"]),
+        ("spark", 500, 700, 1 << 30, costs.LOOK_UP_JOBS),
         ("duckdb", 500, 700, 1 << 26, costs.PRICES["duckdb"]),
     ],
 )

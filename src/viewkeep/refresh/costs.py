@@ -5,8 +5,8 @@
     recompute    a statement + values of the columns that the query reads + rows of its joins
 
 The constants are seconds: those of DuckDB, of Spark's driver and of recomputation on Spark fit
-refreshes on one machine, those of Spark's jobs are guesses. What refreshes of the view have taken
-(`lake.experience`) corrects both.
+refreshes on one machine, those of Spark's jobs fit one of 40 jobs. What refreshes of the view have
+taken (`lake.experience`) corrects both.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from math import log10
 
 from viewkeep.diffs.costs.joined_rows import joined_rows
 from viewkeep.execute.engines import Choice
-from viewkeep.execute.few_rows import MOST_CHANGES, most_changes
+from viewkeep.execute.few_rows import most_changes
 from viewkeep.lake import Experience, Pins
 from viewkeep.lake.views.cache_versions import open_caches
 from viewkeep.lake.views.experience import FADING
@@ -73,8 +73,8 @@ PRICES = {
         untried=0.03,
     ),
     "spark": Prices(
-        kept=0.5,
-        statement=0.1,
+        kept=2.0,
+        statement=0.7,
         few_statement=0.05,
         look_up=10e-9,
         change=10e-6,
@@ -84,7 +84,7 @@ PRICES = {
         recompute=0.25,
         read=25e-9,
         joined=25e-9,
-        untried=0.5,
+        untried=2.0,
     ),
 }
 DRIVER = replace(
@@ -97,12 +97,15 @@ DRIVER = replace(
     rewrite=16e-9,
     untried=0.1,
 )
-"""Those of few changes on Spark's driver, which looks rows up by itself: there is no job."""
+"""Those of diffs on Spark's driver, which looks rows up by itself: there is no job."""
 DRIVER_BYTES = 256 << 20
 """The most bytes of relations of which all that is looked up is surely read on the driver."""
-DRIVER_ROWS, JOBS = 20_000, "jobs"
-"""The most rows that changes may touch for their diffs to stay on the driver; those of more stay in
-Spark's jobs: what the one took does not tell what the other takes."""
+LOOK_UP_JOBS = replace(DRIVER, kept=0.5, statement=0.1, few_statement=0.05)
+"""Those of diffs on the driver beside larger relations, in which a job may look rows up."""
+DRIVER_CHANGES, DRIVER_ROWS, JOBS = 150_000, 750_000, "jobs"
+"""The most changes, and the most rows that they may touch, for their diffs to stay on the driver:
+selections keep a part of these. Larger diffs stay in Spark's jobs: what the one took does not tell
+what the other takes."""
 MARGIN = 1.1
 """So much longer than recomputation may be expected of changes that are brought in."""
 SMALL = 1 << 20
@@ -205,14 +208,15 @@ def touched_rows(rows: Mapping[str, int], changes: Mapping[str, int]) -> int:
 
 def _way(choice: Choice, changes: int, touched: int) -> str:
     """Whether diffs stay in Spark's jobs."""
-    is_small = changes <= MOST_CHANGES and touched <= DRIVER_ROWS
+    is_small = changes <= DRIVER_CHANGES and touched <= DRIVER_ROWS
     return JOBS if choice.backend == "spark" and not is_small else ""
 
 
 def _script_prices(choice: Choice, way: str) -> Prices:
-    """Those of the engine, or of Spark's driver alone."""
-    has_jobs = way == JOBS or choice.size > DRIVER_BYTES
-    return PRICES[choice.backend] if choice.backend != "spark" or has_jobs else DRIVER
+    """Those of the engine, or of Spark's driver."""
+    if choice.backend != "spark" or way == JOBS:
+        return PRICES[choice.backend]
+    return DRIVER if choice.size <= DRIVER_BYTES else LOOK_UP_JOBS
 
 
 def _incremental_seconds(

@@ -39,7 +39,7 @@ from viewkeep.execute.spark.script_relations import Frames, ScriptRelations, inp
 from viewkeep.execute.spark.versions import counted_jobs
 from viewkeep.query.algebra import Leaf, Stored
 
-LOCAL_ROWS = 20_000
+LOCAL_ROWS = 150_000
 """The most rows of a diff that are collected, and of a relation that are looked up."""
 CHANGED_ROWS = 200_000
 """The most changed rows of a relation that come to the driver."""

@@ -48,6 +48,8 @@ from viewkeep.tables.arrow_rows import to_rows
 Input: TypeAlias = DataFrame | pa.Table | ScannedFiles | LayeredRows
 Frames = Mapping[Source, Input]
 """Where relations are; a diff may also be an Arrow table, and what is kept may have layers."""
+MOST_PAIRS = 500_000
+"""The most rows of a join that the driver computes."""
 
 
 class ScriptRelations:
@@ -161,7 +163,7 @@ class ScriptRelations:
             is_kept=self.materialized.__contains__,
             has_frame=self.has_frame,
             in_spark=self._rows_by_spark,
-            limit=10 * self.local_rows,
+            limit=min(10 * self.local_rows, MOST_PAIRS),
         )
 
     def _rows_by_spark(self, node: Select | Project, rows: Rows) -> Rows:
