@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -281,3 +282,30 @@ def test_a_log_from_its_checkpoint_on_is_read_as_before(tmp_path: Path) -> None:
         change(keeper, 31)
         assert table.version() == newest + 1
         assert table.exists()
+
+
+def test_no_checkpoint_is_ever_replaced(tmp_path: Path) -> None:
+    """deltalake lists a log, and then reads as many bytes of a checkpoint as were listed."""
+    keeper = small_lake(tmp_path)
+    seen: dict[Path, bytes] = {}
+    for number in range(60):
+        change(keeper, number)
+        if number % 5 == 4:
+            keeper.refresh()
+            keeper.vacuum(0, force=True)
+        for each in tmp_path.rglob("*.checkpoint.parquet"):
+            assert each.read_bytes() == seen.setdefault(each, each.read_bytes()), each
+    assert len(seen) > 10
+    check_tables(tmp_path)
+
+
+def test_a_checkpoint_that_another_process_has_written_stays(tmp_path: Path) -> None:
+    keeper = small_lake(tmp_path)
+    change(keeper, *range(10))
+    table = LakeTable(str(tmp_path / "t"))
+    DeltaTable(table.uri).create_checkpoint()
+    [path] = (tmp_path / "t/_delta_log").glob(f"{table.version():020d}.checkpoint.parquet")
+    before = path.read_bytes()
+    cleaning._add_checkpoint(table, table.version(), pq.read_table(path).slice(0, 1))
+    assert path.read_bytes() == before
+    assert not list(path.parent.glob("*.tmp")), "no draft is left"

@@ -11,10 +11,13 @@ import re
 import sys
 from collections.abc import Collection, Iterable
 from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import unquote
 
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
+import pyarrow.fs as pafs  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 
@@ -31,7 +34,7 @@ POINTER = "_last_checkpoint"
 _OF_VERSION = re.compile(r"\.?(\d{20})\..+")
 """Entries, checkpoints, and what engines write beside them: checksums, entries put together."""
 GONE_FILES = 100
-"""A checkpoint is written anew without so many removed files that are gone."""
+"""With so many removed files in it that are gone, a checkpoint is followed by one without."""
 
 
 def clean_log(table: LakeTable, needed: int, dry_run: bool = False) -> int:
@@ -117,29 +120,72 @@ def remove_drafts(table: LakeTable, before: float) -> None:
 
 
 def shorten_checkpoint(table: LakeTable, present: Collection[str]) -> None:
-    """Take files that were removed and are gone out of the newest checkpoint: the next ones are
-    made from it, and Delta would keep a week of them. `present` are paths in the folder."""
+    """Write a checkpoint of the newest version without files that were removed and are gone, if
+    the last one has many: the next ones are made from it, and Delta would keep a week of them.
+    `present` are paths in the folder.
+
+    No checkpoint is ever replaced: who reads one may have read half of it.
+    """
     files, base = file_system(table)
-    version, paths = last_checkpoint(files, base, sys.maxsize)
-    if len(paths) != 1 or not paths[0].endswith(".parquet"):
+    at, paths = last_checkpoint(files, base, sys.maxsize)
+    newest = table.version()
+    if at == newest or len(paths) != 1 or not paths[0].endswith(".parquet"):
         return
-    with storage_errors(paths[0]):
-        with files.open_input_file(paths[0]) as source:
-            actions = pq.ParquetFile(source).read()
-        gone = _gone_files(actions, present)
-        if sum(gone) < GONE_FILES:
-            return
-        _replace_checkpoint(table, paths[0], version, actions.filter(pc.invert(pa.array(gone))))
+    with storage_errors(paths[0]), files.open_input_file(paths[0]) as source:
+        actions = pq.ParquetFile(source).read()
+    if sum(_gone_files(actions, present)) >= GONE_FILES:
+        actions = _checkpoint_actions(table, paths[0], at, newest)
+        gone = pa.array(_gone_files(actions, present), pa.bool_())
+        _add_checkpoint(table, newest, actions.filter(pc.invert(gone)))
 
 
-def _replace_checkpoint(table: LakeTable, path: str, version: int, actions: pa.Table) -> None:
-    """Put another text of a checkpoint in its place, at once. Its number of bytes is not told to
-    readers any more: it would be wrong in between."""
+def _checkpoint_actions(table: LakeTable, path: str, at: int, newest: int) -> pa.Table:
+    """The actions of a checkpoint of the newest version, which deltalake makes of a copy of the
+    last one and of the entries since."""
+    files, base = file_system(table)
+    names = [path.rpartition("/")[2], *(f"{each:020d}.json" for each in range(at, newest + 1))]
+    with TemporaryDirectory(prefix="viewkeep") as folder:
+        copy = Path(folder, LOG)
+        copy.mkdir()
+        for name in names:
+            with (
+                storage_errors(f"{base}/{LOG}/{name}"),
+                files.open_input_stream(f"{base}/{LOG}/{name}", compression=None) as source,
+            ):
+                Path(copy, name).write_bytes(source.read())
+        with storage_errors(table.uri):
+            DeltaTable(folder, newest).create_checkpoint()
+            return pq.read_table(copy / f"{newest:020d}.checkpoint.parquet")
+
+
+def _add_checkpoint(table: LakeTable, version: int, actions: pa.Table) -> None:
+    """Add a checkpoint of a version, unless another process has, and lead readers to it."""
     sink = pa.BufferOutputStream()
     pq.write_table(actions, sink)
-    pointer = json.dumps({"version": version, "size": actions.num_rows})
-    _replace_file(table, POINTER, pointer.encode())
-    _replace_file(table, path.rpartition("/")[2], sink.getvalue().to_pybytes())
+    name = f"{version:020d}.checkpoint.parquet"
+    if _add_file(table, name, sink.getvalue().to_pybytes()):
+        _name_checkpoint(table, version)
+
+
+def _add_file(table: LakeTable, name: str, data: bytes) -> bool:
+    """Add a file to a log, whole or not at all; False if it is there."""
+    files, base = file_system(table)
+    path = f"{base}/{LOG}/{name}"
+    if local_path(table.uri) is None:
+        if files.get_file_info(path).type is not pafs.FileType.NotFound:
+            return False
+        _write_file(files, path, data)
+        return True
+    draft = f"{base}/{LOG}/{new_draft()}"
+    _write_file(files, draft, data)
+    sync_file(draft)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return False
+    finally:
+        os.remove(draft)
+    return True
 
 
 def _replace_file(table: LakeTable, name: str, data: bytes) -> None:
@@ -147,12 +193,16 @@ def _replace_file(table: LakeTable, name: str, data: bytes) -> None:
     files, base = file_system(table)
     is_local = local_path(table.uri) is not None
     draft = f"{base}/{LOG}/{new_draft() if is_local else name}"
-    with storage_errors(draft):
-        with files.open_output_stream(draft) as sink:
-            sink.write(data)
-        if is_local:
+    _write_file(files, draft, data)
+    if is_local:
+        with storage_errors(draft):
             sync_file(draft)
             os.replace(draft, f"{base}/{LOG}/{name}")
+
+
+def _write_file(files: pafs.FileSystem, path: str, data: bytes) -> None:
+    with storage_errors(path), files.open_output_stream(path) as sink:
+        sink.write(data)
 
 
 def _gone_files(actions: pa.Table, present: Collection[str]) -> list[bool]:
