@@ -53,6 +53,45 @@ select item from items where cost = (select max(cost) from items)
 groups with a condition by key
 select region, sum(credit) as s from customers group by region
   having sum(credit) > (select max(tax) from regions where regions.region = customers.region)
+
+common table that reads the rows around
+select oid, (with c as (select quantity from lines where lines.oid = orders.oid)
+  select sum(x.quantity * y.quantity) from c x, c y) as s from orders
+
+common table called as the table that it reads
+select oid, (with lines as (select item from lines where lines.oid = orders.oid)
+  select count(*) from lines) as n from orders
+
+common table of first rows
+select oid, (with c as (select item from lines where lines.oid = orders.oid order by item limit 2)
+  select max(item) from c) as m from orders
+
+common table of a union with renamed columns
+select cid, (with c(N) as (select oid from orders where orders.cid = customers.cid union
+  select customers.boss) select count(n) from c) as n from customers
+
+subqueries in from joined with each other
+select oid, (select max(x.quantity + y.n) from (select item, quantity from lines
+  where lines.oid = orders.oid) x join (select item, count(*) as n from tags
+  where tags.item > orders.cid group by item) y on x.item = y.item) as m from orders
+
+scalar subquery beside groups
+select region, count(*) as n,
+  (select max(tax) from regions where regions.region = customers.region) as tax
+  from customers group by region
+
+scalar subquery beside sets of groups
+select region, boss, count(*) as n,
+  (select count(*) from regions where regions.region <=> customers.region) as k
+  from customers group by rollup (region, boss)
+
+scalar subquery by a computed key
+select cid + 1 as k, (select count(*) from customers d where d.boss = orders.cid + 1) as n
+  from orders group by orders.cid + 1
+
+union in having
+select cid, count(*) as n from orders group by cid having cid in (select boss from customers
+  where customers.cid < orders.cid union select item from items where items.cost = orders.cid)
 """
 VIEWS = dict(part.split("\n", 1) for part in _TEXT.strip().split("\n\n"))
 

@@ -171,6 +171,21 @@ select d.did, sum(p.price) as cost from devices d join devices_parts dp on d.did
 select category, avg(cost) as v from (select d.did, d.category, sum(price) as cost from
   devices d left join devices_parts dp on d.did = dp.did left join parts p on p.pid = dp.pid
   group by d.did, d.category) x group by category
+select a, (select max(c) from t where t.b = r.a) as m from r group by a
+select a + 1 as k, (select count(*) from t where t.b = r.a + 1) as n from r group by r.a + 1
+select a, b, (select count(*) from t where t.b <=> r.a) as n from r group by rollup (a, b)
+select a, (with c as (select t.c from t where t.b = r.a) select max(c.c) from c) as m from r
+select a, (with t as (select c from t where t.b = r.a) select max(c) from t) as m from r
+select a, (with q(Z) as (select c + r.a from t), w as (select z as y from Q) select
+  sum(x.y) + count(w.y) from w x, w) as m from r
+select a, (with c as (select distinct t.c from t where t.b = r.a union select r.b) select
+  count(*) from c) as n from r
+select a from r where exists (with c as (select b, count(*) as n from t where t.c > r.a group by b)
+  select 1 from c where n > 1)
+select a, (select sum(x.c * y.n) from (select c from t where t.b = r.a) x,
+  (select count(*) as n from u where u.c > r.b) y) as m from r
+select a, count(*) as n from r group by a having a in (select b from t where c > r.a union
+  select c from u where u.c = r.a)
 select pid from parts where pid not in (select pid from devices_parts)
 select e.source, count(*) as n from edge e join edge f on e.target = f.source join edge g on
   f.target = g.source and g.target = e.source group by e.source
@@ -179,6 +194,15 @@ select distinct e.source, f.target from edge e, edge f where e.target = f.source
 QUERIES = _TEXT.strip().replace("\n  ", " ").split("\n")  # a line that is indented goes on
 
 ORACLE_TEXT = {
+    # DuckDB lets a subquery read no computed key.
+    "select a + 1 as k, (select count(*) from t where t.b = r.a + 1) as n from r group by "
+    "r.a + 1": "select k, (select count(*) from t where t.b = k) as n from "
+    "(select distinct a + 1 as k from r)",
+    # No rows give no groups in Spark, not even the one of all rows.
+    "select a, b, (select count(*) from t where t.b <=> r.a) as n from r group by rollup (a, b)": (
+        "select a, b, (select count(*) from t where t.b is not distinct from r.a) as n from r "
+        "group by rollup (a, b) having count(*) > 0"
+    ),
     # Spark puts the columns of USING and NATURAL first; DuckDB leaves them where they were.
     "select * from r join t using (b)": "select b, a, s, c, d from r join t using (b)",
     "select * from r natural join t": "select b, a, s, c, d from r join t using (b)",

@@ -138,9 +138,6 @@ REFUSED = {
     "select a from r where exists (select sum(^r.b) from t group by c)": (
         "a column of the outer query outside the WHERE of a plain subquery"
     ),
-    "select a, (select ^max(c) from t where t.b = r.a) as m from r group by a": (
-        "a correlated scalar subquery in ON, or beside GROUP BY,"
-    ),
     "select r.a from r join t on r.a > (select ^max(x) from u where u.c = t.c)": (
         "a subquery that reads this of the query around it"
     ),

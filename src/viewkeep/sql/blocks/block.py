@@ -153,7 +153,7 @@ def _in_as_join(
     translator: Translator,
     context: Context,
 ) -> Membership:
-    inside = replace(context, outer=translator.subquery_scope)
+    query, inside = translator.as_subquery(query), replace(context, outer=translator.subquery_scope)
     rows, items, correlated = _subquery_rows(query, inside, bool(left))
     if left and len(items) != len(left):
         problem = f"IN compares {len(left)} values with a subquery of {len(items)} columns"

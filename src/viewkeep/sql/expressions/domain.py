@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from viewkeep.query.algebra import Distinct, Node, Output, Project
-from viewkeep.query.expressions import Column, Expression
+from viewkeep.query.expressions import Column, Expression, columns_of, substitute
 from viewkeep.sql.blocks.context import Context
 from viewkeep.sql.blocks.scope import Scalar, Scope
 from viewkeep.sql.expressions.correlation import Link
@@ -30,8 +30,11 @@ class Domain:
         return dict(zip(self.node.names, (each.outer for each in self.links), strict=True))
 
 
-def domain_of(query: exp.Expr, left: Node, context: Context) -> Domain | None:
-    """The domain of a subquery beside rows; None where it reads none of them, or maps."""
+def domain_of(
+    query: exp.Expr, left: Node, context: Context, values: Mapping[str, Expression] | None = None
+) -> Domain | None:
+    """The domain of a subquery beside rows, or beside groups of them by some values; None where it
+    reads none of them, or maps."""
     assert context.outer is not None, "the rows around have names"
     identifiers = {each.name.lower() for each in query.find_all(exp.Identifier)}
     columns = [each for each in context.outer.columns if each.name.lower() in identifiers]
@@ -40,7 +43,10 @@ def domain_of(query: exp.Expr, left: Node, context: Context) -> Domain | None:
     alias = context.names.take("lateral")
     names = [f"{alias}.{i}" for i in range(1, len(columns) + 1)]
     outer = [each.scalar.expression for each in columns]
-    node = Distinct(Project(left, tuple(map(Output, names, outer))))
+    of_rows = [substitute(each, lambda c: (values or {}).get(c.name, c)) for each in outer]
+    if any(columns_of(each) - set(left.names) for each in of_rows):
+        return None
+    node = Distinct(Project(left, tuple(map(Output, names, of_rows))))
     domain_columns = [
         replace(each, scalar=Scalar(Column(name), each.scalar.typed))
         for name, each in zip(names, columns, strict=True)

@@ -28,6 +28,7 @@ from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.block import chooses_rows, translate_block
 from viewkeep.sql.blocks.clauses import is_grouped, refuse_clauses
 from viewkeep.sql.blocks.context import Context, LateralJoin, LateralRows, with_common_tables
+from viewkeep.sql.blocks.inline_tables import inline_common_tables
 from viewkeep.sql.blocks.items import Item, item_names, select_items
 from viewkeep.sql.blocks.joins import join
 from viewkeep.sql.blocks.scope import Scalar
@@ -35,7 +36,7 @@ from viewkeep.sql.blocks.set_operation import combine
 from viewkeep.sql.blocks.top import has_top, top_of_outputs, without_brackets
 from viewkeep.sql.expressions.correlation import Outer
 from viewkeep.sql.expressions.domain import Domain, domain_of
-from viewkeep.sql.expressions.subquery_in_from import block_beside, reads_one_subquery
+from viewkeep.sql.expressions.subquery_in_from import block_beside, reads_subqueries
 from viewkeep.sql.expressions.subquery_joins import SubqueryJoins
 from viewkeep.sql.expressions.subquery_rows import Answer, SubqueryRows, Total
 from viewkeep.sql.expressions.translator import Translator, attached
@@ -43,6 +44,28 @@ from viewkeep.sql.expressions.translator import Translator, attached
 
 def lateral_rows(query: exp.Expr, left: Node, context: Context, kind: LateralJoin) -> LateralRows:
     """Join rows with a LATERAL subquery, which reads them as `context.outer`."""
+    try:
+        return _lateral_as_written(query, left, context, kind)
+    except UnsupportedError:
+        without_tables = inline_common_tables(without_brackets(query))
+        if without_tables is None:
+            raise
+        return _lateral_as_written(without_tables, left, context, kind)
+
+
+def rows_by_domain(
+    query: exp.Expr, outer: Outer, rows: SubqueryRows, context: Context
+) -> Answer | Total | None:
+    """The rows of a subquery for each of the values that it reads of the query around, which is
+    `context.outer`; None where it reads none."""
+    inner_query = without_brackets(query)
+    domain = domain_of(inner_query, outer.rows, context, outer.values)
+    return None if domain is None else _lateral_by_domain(inner_query, domain, rows, context)
+
+
+def _lateral_as_written(
+    query: exp.Expr, left: Node, context: Context, kind: LateralJoin
+) -> LateralRows:
     inner_query = without_brackets(query)
     if isinstance(inner_query, exp.Select) and _is_lateral_row_by_row(inner_query):
         refuse_clauses(inner_query, context.source)
@@ -52,7 +75,7 @@ def lateral_rows(query: exp.Expr, left: Node, context: Context, kind: LateralJoi
         try:
             return _lateral_join(inner_query, left, inside, kind)
         except UnsupportedError:
-            if not reads_one_subquery(inner_query):
+            if not reads_subqueries(inner_query):
                 raise
         return _lateral_over_subquery(inner_query, left, inside, kind)
     assert context.outer is not None, "the rows around have names"

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from viewkeep.errors import UnsupportedError
 from viewkeep.query.algebra import AggregateColumn, GroupBy, Node, Output, Project, Scan
 from viewkeep.query.clock import CLOCK, CLOCK_TABLE
 from viewkeep.query.expressions import TRUE, Cast, Column, literal
@@ -19,9 +20,12 @@ from viewkeep.query.types.inference import type_of
 from viewkeep.query.types.internal_functions import SINGLE
 from viewkeep.query.types.rules import common_type
 from viewkeep.sql.blocks.context import Context
+from viewkeep.sql.blocks.inline_tables import inline_common_tables
 from viewkeep.sql.blocks.scope import Scalar, constant
+from viewkeep.sql.blocks.top import without_brackets
 from viewkeep.sql.expressions.clock import clock_column
 from viewkeep.sql.expressions.correlation import Link, Outer
+from viewkeep.sql.expressions.lateral import rows_by_domain
 from viewkeep.sql.expressions.subquery_joins import SubqueryJoins
 from viewkeep.sql.expressions.subquery_rows import Answer, SubqueryRows, Total
 from viewkeep.sql.expressions.translator import Translator
@@ -109,12 +113,45 @@ class Subqueries:
                 return translator.call(name, parts, node)
         return None
 
+    def _open(
+        self, query: exp.Expr, translator: Translator, items_matter: bool = True
+    ) -> Answer | Total:
+        """The rows of a subquery; of one that reads the rows around it elsewhere than in WHERE, for
+        all values that it reads."""
+        query, joins = translator.as_subquery(query), self._joins.count
+        try:
+            return self._rows.open(query, translator, items_matter)
+        except UnsupportedError as refusal:
+            self._joins.forget_after(joins)
+            try:
+                answer = self._open_in_other_ways(query, translator, items_matter)
+            except UnsupportedError:
+                answer = None
+            if answer is None:
+                self._joins.forget_after(joins)
+                raise refusal from None
+            return answer
+
+    def _open_in_other_ways(
+        self, query: exp.Expr, translator: Translator, items_matter: bool
+    ) -> Answer | Total | None:
+        without_tables = inline_common_tables(without_brackets(query))
+        if without_tables is not None:
+            joins = self._joins.count
+            try:
+                return self._rows.open(without_tables, translator, items_matter)
+            except UnsupportedError:
+                self._joins.forget_after(joins)
+                query = without_tables
+        context = replace(self._context, outer=translator.subquery_scope)
+        return rows_by_domain(query, self._joins.outer, self._rows, context)
+
     # --- values -----------------------------------------------------------------------------------
 
     def _scalar_subquery(self, query: exp.Expr, translator: Translator) -> Scalar:
-        answer = self._rows.open(query, translator)
+        answer = self._open(query, translator)
         if answer.links and not translator.correlated_scalars:
-            construct = "a correlated scalar subquery in ON, or beside GROUP BY,"
+            construct = "a correlated scalar subquery in ON"
             raise self._context.source.unsupported(construct, query)
         if isinstance(answer, Total):
             self._check_one_column(answer.items, query)
@@ -142,7 +179,7 @@ class Subqueries:
         return translator.call(SINGLE, self._aggregates_per_row(answer, [value, count]), query)
 
     def _exists_subquery(self, query: exp.Expr, translator: Translator) -> Scalar:
-        answer = self._rows.open(query, translator, items_matter=False)
+        answer = self._open(query, translator, items_matter=False)
         if isinstance(answer, Total):
             return _subquery_having_passes(answer, translator, query)
         rows = self._row_and_value_counts(answer)
@@ -175,7 +212,7 @@ class Subqueries:
     def _in_subquery(self, node: exp.In, negated: bool, translator: Translator) -> Scalar:
         nodes = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
         values = [translator.translate(value) for value in nodes]
-        answer = self._rows.open(node.args["query"], translator)
+        answer = self._open(node.args["query"], translator)
         if len(answer.items) != len(values):
             problem = f"IN compares {len(values)} values with a subquery of {len(answer.items)}"
             raise self._context.source.error(f"{problem} columns", node)

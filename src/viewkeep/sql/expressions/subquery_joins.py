@@ -45,6 +45,15 @@ class SubqueryJoins:
                 node = join("left", node, each.right, each.condition)
         return node
 
+    @property
+    def count(self) -> int:
+        """How many joins there are."""
+        return len(self._joins)
+
+    def forget_after(self, count: int) -> None:
+        """Leave out all joins but the first: those of a translation that was given up."""
+        del self._joins[count:]
+
     def add_constant(self, right: Node) -> None:
         """Join one row to every outer row."""
         self._joins.append(OneRow(right, TRUE, True))

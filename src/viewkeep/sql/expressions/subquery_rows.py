@@ -30,7 +30,7 @@ from viewkeep.sql.blocks.top import apply_top, read_top, without_brackets
 from viewkeep.sql.blocks.windows import BlockWindows
 from viewkeep.sql.expressions.correlation import Link, link
 from viewkeep.sql.expressions.domain import Domain, domain_of
-from viewkeep.sql.expressions.subquery_in_from import block_beside, reads_one_subquery
+from viewkeep.sql.expressions.subquery_in_from import block_beside, reads_subqueries
 from viewkeep.sql.expressions.subquery_joins import FAR_COLUMN, SubqueryJoins
 from viewkeep.sql.expressions.translator import Translator, attached
 from viewkeep.sql.groups.aggregation import aggregate
@@ -113,9 +113,9 @@ class SubqueryRows:
             block, links = self._subquery_block(select, context, domain)
         except UnsupportedError:
             outer = self._joins.outer
-            if domain is not None or outer.values or not reads_one_subquery(select):
+            if not reads_subqueries(select):
                 raise
-            domain = domain_of(select, outer.rows, context)
+            domain = domain or domain_of(select, outer.rows, context, outer.values)
             if domain is None:
                 raise
             context = replace(context, outer=domain.scope)
@@ -135,6 +135,7 @@ class SubqueryRows:
         top = read_top(select, inner, ordered_names(select))
         inner.windows = None
         if isinstance(inner, GroupedTranslator):
+            self._refuse_outer_aggregates(inner, select)
             keys = _link_keys(links, block) | {k.scalar.expression: k for k in inner.keys}
             node = apply_groups(select, block, inner, context, keys)
             columns: list[Expression] = [Column(keys[each.inner].name) for each in links]
@@ -161,6 +162,14 @@ class SubqueryRows:
         if linked is None:
             raise context.source.unsupported(FAR_COLUMN, select)
         return replace(block, node=linked.node, correlated=()), linked.links
+
+    def _refuse_outer_aggregates(self, groups: GroupedTranslator, select: exp.Select) -> None:
+        """An aggregate of outer columns alone is one of the query around in standard SQL, and an
+        error in Spark."""
+        outer = {column.name for column in groups.constants}
+        if any(call.reads and call.reads <= outer for call in groups.aggregates):
+            construct = "an aggregate of columns of the outer query alone"
+            raise self._context.source.unsupported(construct, select)
 
     def _project_items(
         self, node: Node, links: Sequence[Expression], items: Sequence[Expression]
@@ -199,6 +208,7 @@ class SubqueryRows:
         if not groups.aggregates:
             construct = "HAVING without GROUP BY or an aggregate"
             raise context.source.unsupported(construct, clause or select)
+        self._refuse_outer_aggregates(groups, select)
         keys = _link_keys(links, block)
         base = attached(block.node, groups.rows)
         node = aggregate(base, tuple(keys.values()), groups.aggregates)

@@ -98,6 +98,10 @@ class Translator:
         """What a subquery in this clause may read."""
         return self.scope
 
+    def as_subquery(self, query: exp.Expr) -> exp.Expr:
+        """A subquery in this clause, as it reads the columns of `subquery_scope`."""
+        return query
+
     def translate(self, node: exp.Expr) -> Scalar:
         """The expression, or an error that points into it."""
         if id(node) in self._refusals:

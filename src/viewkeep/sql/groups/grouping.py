@@ -140,6 +140,7 @@ def aliases_of(select: exp.Select) -> dict[str, exp.Expr]:
 
 
 _ONE = constant(literal(1))
+_IN_FROM = (exp.Table, exp.Subquery, exp.Lateral)
 
 
 class GroupedTranslator(Translator):
@@ -165,14 +166,36 @@ class GroupedTranslator(Translator):
 
     @property
     def subquery_scope(self) -> Scope:
-        """What a subquery in HAVING may read of the groups: the columns that are keys."""
+        """What a subquery may read of the groups: the columns that are keys, and computed keys."""
         by_expression = {key.scalar.expression: key.column for key in self.keys}
         columns = [
             replace(column, scalar=by_expression[column.scalar.expression])
             for column in self.scope.columns
             if column.scalar.expression in by_expression
         ]
-        return Scope(tuple(columns), self.scope.outer)
+        computed = [ScopeColumn("", f"#{key.name}", key.column) for key in self._computed_keys]
+        return Scope((*columns, *computed), self.scope.outer)
+
+    @property
+    def _computed_keys(self) -> list[GroupKey]:
+        return [
+            key
+            for key in self.keys
+            if key.node is not None and not isinstance(key.scalar.expression, Column)
+        ]
+
+    def as_subquery(self, query: exp.Expr) -> exp.Expr:
+        """The subquery with the columns of computed keys in place of their expressions."""
+        if not self._computed_keys:
+            return query
+        copy = query.copy()
+        tables = {e.alias_or_name.lower() for e in copy.find_all(*_IN_FROM)}
+        for key in self._computed_keys:
+            for part in [each for each in copy.walk() if each == key.node]:
+                columns = list(part.find_all(exp.Column))
+                if columns and all(c.table and c.table.lower() not in tables for c in columns):
+                    part.replace(exp.column(f"#{key.name}", quoted=True))
+        return copy
 
     def translate(self, node: exp.Expr) -> Scalar:
         """A key, an aggregate, or an expression over them."""

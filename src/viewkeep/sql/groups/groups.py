@@ -41,8 +41,12 @@ def group_translator(
         keys = group_keys(select, rows)
     groups = GroupedTranslator(context.source, block.scope, keys, constants)
     groups.rows, groups.sets, groups.base = rows, sets, block.node
-    groups.attachments = context.attachments(block.node, {k.name: k.scalar for k in keys})
-    groups.correlated_scalars = False  # as in Spark, unless it is a key or in HAVING
+    if sets:  # a key is NULL also where the set has it not
+        groups.attachments = context.attachments(
+            expand(block.node, keys, sets, ())[0], {k.name: k.column for k in keys}
+        )
+    else:
+        groups.attachments = context.attachments(block.node, {k.name: k.scalar for k in keys})
     return groups
 
 
@@ -55,7 +59,7 @@ def apply_groups(
 ) -> Node:
     """The groups that pass HAVING; rows with different values of `links` are never in one."""
     having = select.args.get("having")
-    groups.aliases, groups.correlated_scalars = aliases_of(select), True
+    groups.aliases = aliases_of(select)
     filters = translate_filters(having.this, groups, context) if having else []
     keys = {**(links or {}), **{key.scalar.expression: key for key in groups.keys}}
     if not keys and not groups.aggregates:
