@@ -116,6 +116,8 @@ class CatalogStore:
         ]
         for row in rows:
             _catalog_entry(*row)  # A definition that nobody could read would close the whole lake.
+        if self._table.version() != catalog.version:  # which may be gone from the log by now
+            raise ConflictError(f"{self._table.uri}: another process defined something first")
         old = self._table.snapshot(catalog.version).files
         new = ParquetFolder(self._table).write(to_arrow(_FIELDS, rows))
         version = self._table.commit(catalog.version, [new], old, {"change": what})

@@ -7,7 +7,8 @@ since. The same holds for kept states of live views. So do files that no entry o
 and that are not old: somebody may be about to commit them. The order makes it safe
 beside writers and refreshes: files are listed first, then the logs are read, then what runs and
 what views reflect; what comes later is in none of the lists. Logs are cleaned last: the files that
-an entry names are gone before it.
+an entry names are gone before it. The definitions and the decisions about transactions are tables
+as well; decisions go only once the versions that are settled without them are stored.
 """
 
 import sys
@@ -20,9 +21,9 @@ from urllib.parse import unquote
 from viewkeep.errors import ArgumentError, ViewkeepError
 from viewkeep.lake.catalog import Catalog, TableDefinition, ViewDefinition
 from viewkeep.lake.intake import Intake, has_sources
-from viewkeep.lake.lake import Lake
+from viewkeep.lake.lake import OWN, Lake
 from viewkeep.lake.live_states import versions_kept
-from viewkeep.lake.transactions import Transactions
+from viewkeep.lake.transactions import Transactions, decisions_table
 from viewkeep.lake.views.cache_users import cache_users
 from viewkeep.lake.views.stored_view import stored_view
 from viewkeep.lake.views.view import View
@@ -41,6 +42,8 @@ FLOOR_HOURS = 24
 UNCOMMITTED_HOURS = 24
 """Younger files that no log entry names are never removed: a writer may be about to commit them."""
 _HOUR = 3_600_000
+DEFINITIONS, DECISIONS = f"{OWN}/catalog", f"{OWN}/transactions"
+"""What the lake's own tables are called; they are told of only where something goes."""
 _CLOCKS = 60_000
 """Milliseconds by which clocks may differ."""
 
@@ -52,18 +55,21 @@ def clean(lake: Lake, plan: Plan, hours: float, dry_run: bool, force: bool) -> d
     among them; what cannot be read is left alone."""
     check_hours(hours, force)
     now = int(time.time() * 1000)
+    decided = Transactions(lake).decided()  # before the tables are: others may have later ones
     catalog = lake.catalog.read()
     beside = _beside_tables(lake, catalog)
-    if not dry_run:
-        _settle_transactions(lake, (*catalog.tables.values(), *beside))
+    unsettled = [] if dry_run else _settle_transactions(lake, (*catalog.tables.values(), *beside))
     places = _places(lake, catalog, _views(catalog, plan))
     places |= {each.name: lake.at(each.location) for each in beside}
     shared = {key: lake.shared_cache(key) for key in lake.shared_caches()}
     places |= {_label(key): table for key, table in shared.items()}
+    places |= {DEFINITIONS: lake.at(f"{lake.uri}/{DEFINITIONS}")}
+    places |= {DECISIONS: decisions_table(lake)} if decided >= 0 else {}
     files_by_name = dict(_files_of_tables(places))
     oldest_reader = lake.earliest_mark(now / 1000) * 1000
     cutoff = min(now - hours * _HOUR, oldest_reader - _CLOCKS if oldest_reader < now else now)
     versions_read = _versions_read(lake, catalog) | {each.name: set() for each in beside}
+    versions_read |= {DEFINITIONS: set(), DECISIONS: {decided}}
     users = cache_users(lake, lake.catalog.read())
     if users is not None:
         versions_read |= {_label(key): set(users.get(key, {}).values()) for key in shared}
@@ -82,12 +88,32 @@ def clean(lake: Lake, plan: Plan, hours: float, dry_run: bool, force: bool) -> d
             ParquetFolder(files_by_name[name].table).remove_files(each.files)
         for name in unused_caches:
             ParquetFolder(files_by_name[name].table).remove()
-    kept_logs = {*unused_caches, *_with_other_columns(catalog, files_by_name)}
-    return {
+    kept_logs = {*unused_caches, *unsettled, *_with_other_columns(catalog, files_by_name)}
+    if not dry_run and DECISIONS in unneeded:
+        is_old = files_by_name[DECISIONS].clean_log(unneeded[DECISIONS], now, dry_run=True)
+        kept_logs |= {DECISIONS} if is_old and not _store_settled(lake, catalog) else set()
+    counts = {
         name: len(each.files)
         + (0 if name in kept_logs else files_by_name[name].clean_log(each, now, dry_run))
         for name, each in unneeded.items()
     }
+    return {n: count for n, count in counts.items() if count or n not in (DEFINITIONS, DECISIONS)}
+
+
+def _store_settled(lake: Lake, catalog: Catalog) -> bool:
+    """Store up to which versions tables are settled; False if one of them cannot be read."""
+    owned = [each for each in catalog.tables.values() if each.owned]
+    try:
+        beside = [
+            one
+            for each in owned
+            if has_sources(lake, each.name)
+            for one in Intake(lake, each).all_tables
+        ]
+        tables = [each for each in (*owned, *beside) if lake.at(each.location).exists()]
+        return Transactions(lake).store_settled(tables)
+    except StorageError:
+        return False
 
 
 def _with_other_columns(catalog: Catalog, files: Mapping[str, "_TableFiles"]) -> list[str]:
@@ -117,13 +143,17 @@ def _beside_tables(lake: Lake, catalog: Catalog) -> list[TableDefinition]:
     return beside
 
 
-def _settle_transactions(lake: Lake, tables: Iterable[TableDefinition]) -> None:
-    """Undo transactions of dead processes, which needs files of old versions."""
-    transactions = Transactions(lake)
+def _settle_transactions(lake: Lake, tables: Iterable[TableDefinition]) -> list[str]:
+    """Undo transactions of dead processes, which needs files of old versions; the tables where
+    that could not be done."""
+    transactions, unsettled = Transactions(lake), []
     for each in tables:
-        with suppress(StorageError):
+        try:
             if each.owned:
                 transactions.settle(each, lake.at(each.location))
+        except StorageError:
+            unsettled.append(each.name)
+    return unsettled
 
 
 def check_hours(hours: float, force: bool) -> None:

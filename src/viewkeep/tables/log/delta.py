@@ -41,9 +41,7 @@ from viewkeep.tables.log.deltalake_commits import (
     properties_of,
     with_bounds,
 )
-from viewkeep.tables.log.entries import (
-    LOG,
-)
+from viewkeep.tables.log.entries import LOG, entry_path
 from viewkeep.tables.log.read_log import NOTES as NOTES
 from viewkeep.tables.log.read_log import TableLog
 from viewkeep.tables.log.read_log import file_system as file_system
@@ -267,10 +265,17 @@ class LakeTable(TableLog):
     ) -> bytes | None:
         """Write an entry that names files; None where the file system has no links."""
         try:
-            return self._put_entry(version, actions, file_paths)
+            text = self._put_entry(version, actions, file_paths)
         except FileExistsError as error:
             self._forget()
             raise ConflictError(f"{self.uri}: another process committed first") from error
+        assert self._local is not None
+        if text is not None and not os.path.exists(entry_path(self._local, version - 1)):
+            # The name was free since its entry was cleaned up: the log is far ahead.
+            os.unlink(entry_path(self._local, version))
+            self._forget()
+            raise ConflictError(f"{self.uri}: other processes committed first")
+        return text
 
     def _list_bounds(self, start: int, old: Sequence[str], new: Sequence[str]) -> int:
         """Change which columns have bounds in the log, after `start`; the version of that."""

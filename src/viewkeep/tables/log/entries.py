@@ -19,7 +19,7 @@ from viewkeep.tables.log.deletion_vectors import DeletionVector
 
 ACTIONS = "add|remove|metaData|protocol|commitInfo|txn|cdc|domainMetadata"
 _ACTION = re.compile(rb'\{\s*"(' + ACTIONS.encode() + rb')"\s*:')
-_ENTRY = re.compile(r"(\d{20})\.json")
+ENTRY = re.compile(r"(\d{20})\.json")
 LOG = "_delta_log"
 RECENT = 100
 """So many entries are looked at when a table is opened: those before stand in a checkpoint."""
@@ -135,7 +135,7 @@ def find_damage(base: str) -> None:
         names = sorted(os.listdir(f"{base}/{LOG}"))
     except OSError:
         return
-    versions = [int(entry[1]) for entry in map(_ENTRY.fullmatch, names) if entry]
+    versions = [int(entry[1]) for entry in map(ENTRY.fullmatch, names) if entry]
     recent = versions[-RECENT:]
     for before, after in pairwise(recent):
         if after != before + 1:

@@ -44,6 +44,7 @@ from viewkeep.tables.log.memory import RECENT, log_memory
 from viewkeep.tables.log.protocol import may_have_vectors, refused_feature, unreadable
 from viewkeep.tables.log.replay import (
     Vectors,
+    entry_versions,
     first_checkpoint,
     last_checkpoint,
     replay_vectors,
@@ -184,6 +185,17 @@ class TableLog:
         if text is None:
             raise MissingEntryError(f"{self.uri}: the log entry of version {version} is missing")
         return read_commit(entry_path(self.uri, version), version, text, NOTES)
+
+    def next_entry(self, missing: int, newest: int) -> int:
+        """The first entry of a log whose beginning was cleaned up, `missing` among it."""
+        files, base = file_system(self)
+        entries = entry_versions(files, base)
+        first = newest
+        while first - 1 in entries:
+            first -= 1
+        if first <= missing:
+            raise MissingEntryError(f"{self.uri}: the log entry of version {missing} is missing")
+        return first
 
     def _entry_text(self, version: int) -> bytes | None:
         """The text of an entry; None if it is not there."""

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from viewkeep.tables.failures import DamagedLogError, MissingEntryError, storage_errors
 from viewkeep.tables.log.deletion_vectors import DeletionVector
-from viewkeep.tables.log.entries import LOG
+from viewkeep.tables.log.entries import ENTRY, LOG
 
 Vectors = dict[str, DeletionVector | None]
 """The files of a version by path, each with its vector, if it has one."""
@@ -68,6 +68,13 @@ def last_checkpoint(files: pafs.FileSystem, base: str, version: int) -> tuple[in
 def first_checkpoint(files: pafs.FileSystem, base: str) -> int:
     """The version of the first whole checkpoint; -1 if there is none."""
     return min((version for version, _ in _checkpoints(files, base)), default=-1)
+
+
+def entry_versions(files: pafs.FileSystem, base: str) -> set[int]:
+    """The versions whose entries are there."""
+    with storage_errors(f"{base}/{LOG}"):
+        names = [e.base_name for e in files.get_file_info(pafs.FileSelector(f"{base}/{LOG}"))]
+    return {int(entry[1]) for entry in map(ENTRY.fullmatch, names) if entry}
 
 
 def _checkpoints(files: pafs.FileSystem, base: str) -> dict[tuple[int, int], list[str]]:
