@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 from random import Random
+from threading import Event, Thread
 
 import pytest
 from deltalake import DeltaTable
@@ -153,3 +154,29 @@ def test_random_deaths_and_vacuums(tmp_path: Path, seed: int) -> None:
     check_sum(tmp_path).vacuum(0, force=True)
     check_sum(tmp_path)
     check_tables(tmp_path)
+
+
+def test_beside_a_writer_and_a_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactions, "PATIENCE", 60)
+    banks(tmp_path)
+    over, problems = Event(), []
+
+    def write() -> None:
+        keeper = Keeper(tmp_path, durable=False)
+        try:
+            for number in range(60):
+                move(keeper, number)
+        except Exception as error:
+            problems.append(error)
+        over.set()
+
+    writer = Thread(target=write)
+    writer.start()
+    keeper = Keeper(tmp_path, durable=False)
+    while not over.is_set():
+        keeper.refresh()
+        assert keeper.read("total").to_pylist() == [{"n": TOTAL}]
+        keeper.vacuum(0, force=True)
+    writer.join()
+    assert not problems
+    assert check_sum(tmp_path).read("giro").to_pylist() == [{"id": 1, "amount": 59}]
