@@ -96,7 +96,9 @@ def _tried_rule(name: str) -> Rule:
 
 
 def _try_cast_type(arguments: Sequence[TypedValue]) -> Type:
-    value, target = arguments[0].type, parse_type(str(arguments[1].value))
+    if not isinstance(arguments[1].value, str):
+        raise clash("try_cast", arguments, "the type must be the text of one")
+    value, target = arguments[0].type, parse_type(arguments[1].value)
     if not is_castable(value, target):
         raise QueryError(f"cannot cast {value} to {target}")
     return target
