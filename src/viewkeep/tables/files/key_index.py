@@ -22,6 +22,10 @@ Places = npt.NDArray[np.int64]
 DENSE_SHARE = 16
 """Whole numbers are addressed directly if they span at most so many times the number of keys."""
 DENSE_LEAST = 1 << 16
+FILTER_SPAN = 1 << 25
+"""Whole numbers that span at most so many, and not too many times the values that are looked up,
+tell by a bit each which of these may be there: most are not."""
+FILTER_SHARE = 256
 FEW_ROWS = 400
 """So few keys and rows are met one by one in less time than vectors take to be set up."""
 
@@ -118,9 +122,24 @@ class _ColumnIndex:
             place = self._nested_places.get
             return np.fromiter((place(value, -1) for value in _nested_values(column)), np.int64)
         if self._dense_places is not None:
-            return _places_by_address(*self._dense_places, column)
+            return _places_by_address(self._least, self._dense_places, column)
+        if 0 < self._span <= min(FILTER_SPAN, FILTER_SHARE * len(column)):
+            return self._filtered_places(column)
+        return self._hashed_places(column)
+
+    def _hashed_places(self, column: pa.ChunkedArray) -> Places:
         places = pc.index_in(_normal_floats(column), value_set=self._value_set)
         return _integer_values(places.fill_null(-1))
+
+    def _filtered_places(self, column: pa.ChunkedArray) -> Places:
+        """Only values that the filter lets through are hashed."""
+        places = np.full(len(column), -1, np.int64)
+        values = _integer_values(column.fill_null(0) if column.null_count else column)
+        # As unsigned ones, numbers below the least are large: the last bit stands for them too.
+        addresses = np.minimum((values - self._least).view(np.uint64), np.uint64(self._span))
+        passed = np.flatnonzero(self._filter[addresses.view(np.int64)])
+        places[passed] = self._hashed_places(column.take(pa.array(passed)))
+        return places
 
     @cached_property
     def _nested_places(self) -> dict[Any, int]:
@@ -132,20 +151,37 @@ class _ColumnIndex:
         return _one_array(_normal_floats(self.values))
 
     @cached_property
-    def _dense_places(self) -> tuple[int, Places] | None:
-        """The least value and, for each number from it on, the place; None if they are sparse."""
-        if not _is_whole_number(self.values.type) or self.values.null_count:
+    def _numbers(self) -> Places:
+        """The values as whole numbers; none where they are others, or some are NULL."""
+        is_whole = _is_whole_number(self.values.type) and not self.values.null_count
+        return _integer_values(self.values) if is_whole else np.zeros(0, np.int64)
+
+    @cached_property
+    def _least(self) -> int:
+        return int(self._numbers.min())
+
+    @cached_property
+    def _span(self) -> int:
+        """How many numbers there are from the least to the most of the values."""
+        return int(self._numbers.max()) - self._least + 1 if len(self._numbers) else 0
+
+    @cached_property
+    def _dense_places(self) -> Places | None:
+        """For each number from the least one on, the place; None if they are sparse."""
+        if not 0 < self._span <= max(DENSE_SHARE * len(self._numbers), DENSE_LEAST):
             return None
-        values = _integer_values(self.values)
-        if not len(values):
-            return None
-        least, most = int(values.min()), int(values.max())
-        if most - least >= max(DENSE_SHARE * len(values), DENSE_LEAST):
-            return None
-        places = np.full(most - least + 1, -1, np.int64)
+        places = np.full(self._span, -1, np.int64)
         # Backwards: of equal values, the first one is written last.
-        places[values[::-1] - least] = np.arange(len(values) - 1, -1, -1)
-        return least, places
+        last = len(self._numbers) - 1
+        places[self._numbers[::-1] - self._least] = np.arange(last, -1, -1)
+        return places
+
+    @cached_property
+    def _filter(self) -> npt.NDArray[np.bool_]:
+        """For each number from the least one on, whether it is a value; the last one is none."""
+        bits = np.zeros(self._span + 1, np.bool_)
+        bits[self._numbers - self._least] = True
+        return bits
 
 
 def _places_by_address(least: int, places: Places, column: pa.ChunkedArray) -> Places:
