@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tests.cli.lakes import done, viewkeep, write
-from viewkeep.cli import explain as command
+from viewkeep.cli.query import explain as command
 from viewkeep.errors import brief
 
 PLAN = """[UNRESOLVED_COLUMN] A column `x` cannot be resolved. SQLSTATE: 42703; line 1 pos 7;

@@ -66,7 +66,7 @@ def followed(patch: pytest.MonkeyPatch, options: list[str], *steps: Callable[[],
             raise KeyboardInterrupt
         step()
 
-    patch.setattr("viewkeep.cli.live.time", SimpleNamespace(sleep=sleep))
+    patch.setattr("viewkeep.cli.lake.live.time", SimpleNamespace(sleep=sleep))
     answer = viewkeep("live", "bills", "--follow", *options)
     assert answer.code == 130
     return answer.out.splitlines()

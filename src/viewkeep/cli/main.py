@@ -7,21 +7,21 @@ from typing import Annotated
 
 import typer
 
-from viewkeep.cli import capture, tables, views
-from viewkeep.cli.answers import query, read
-from viewkeep.cli.changes import changes
 from viewkeep.cli.command import Command, group
-from viewkeep.cli.explain import explain
-from viewkeep.cli.ingest import ingest, quarantine
-from viewkeep.cli.lake import FAILED
-from viewkeep.cli.live import live
-from viewkeep.cli.maintain import maintain
-from viewkeep.cli.page import report, serve
+from viewkeep.cli.lake import capture, tables, views
+from viewkeep.cli.lake.answers import query, read
+from viewkeep.cli.lake.changes import changes
+from viewkeep.cli.lake.ingest import ingest, quarantine
+from viewkeep.cli.lake.live import live
+from viewkeep.cli.lake.open_lake import FAILED
+from viewkeep.cli.lake.page import report, serve
+from viewkeep.cli.lake.refreshes import history, refresh, status, vacuum, verify
+from viewkeep.cli.lake.tables import apply, init
+from viewkeep.cli.lake.watch import watch
 from viewkeep.cli.project import check, new, plan, up
-from viewkeep.cli.refreshes import history, refresh, status, vacuum, verify
+from viewkeep.cli.query.explain import explain
+from viewkeep.cli.query.maintain import maintain
 from viewkeep.cli.screen import DEBUG, print_error
-from viewkeep.cli.tables import apply, init
-from viewkeep.cli.watch import watch
 from viewkeep.errors import ViewkeepError
 
 BAD_INPUT = 2

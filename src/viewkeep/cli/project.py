@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from viewkeep.cli.lake import (
+from viewkeep.cli.lake.open_lake import (
     FAILED,
     AsJson,
     LakePath,

@@ -6,8 +6,14 @@ from typing import Annotated
 import typer
 
 from viewkeep.cli.command import Command, group
-from viewkeep.cli.lake import AsJson, LakePath, open_keeper, print_answer, print_confirmation
-from viewkeep.cli.names import complete_table
+from viewkeep.cli.lake.names import complete_table
+from viewkeep.cli.lake.open_lake import (
+    AsJson,
+    LakePath,
+    open_keeper,
+    print_answer,
+    print_confirmation,
+)
 from viewkeep.cli.options import (
     ColumnForeignKeys,
     KeyColumns,
@@ -89,7 +95,7 @@ def create_table(
     viewkeep table create --schema tables.sql
     ```
     """
-    from viewkeep.cli.rows import new_tables
+    from viewkeep.cli.lake.rows import new_tables
 
     constraints = {
         "key": key or (),
@@ -277,7 +283,7 @@ def apply(
     viewkeep apply gone.json
     ```
     """
-    from viewkeep.cli.change_files import has_several_tables
+    from viewkeep.cli.lake.change_files import has_several_tables
 
     options = {"inserts": inserts, "updates": updates, "deletes": deletes}
     files = {kind: file for kind, file in options.items() if file is not None}
@@ -294,7 +300,7 @@ def apply(
 
 
 def _apply_to_table(table: str, files: Mapping[str, str], lake: str | None, as_json: bool) -> None:
-    from viewkeep.cli.rows import read_rows_file
+    from viewkeep.cli.lake.rows import read_rows_file
 
     with open_keeper(lake, "applying ...") as keeper:
         definition = keeper.table(table)
@@ -307,7 +313,7 @@ def _apply_to_table(table: str, files: Mapping[str, str], lake: str | None, as_j
 
 
 def _apply_transaction(place: str, lake: str | None, as_json: bool) -> None:
-    from viewkeep.cli.change_files import read_change_files
+    from viewkeep.cli.lake.change_files import read_change_files
 
     with open_keeper(lake, "applying ...") as keeper:
         changes = read_change_files(place, keeper.table)

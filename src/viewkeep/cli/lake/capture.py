@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from viewkeep.cli.command import Command, group
-from viewkeep.cli.lake import AsJson, LakePath, open_keeper, print_confirmation
+from viewkeep.cli.lake.open_lake import AsJson, LakePath, open_keeper, print_confirmation
+from viewkeep.cli.lake.watch import stopped_by_signals
 from viewkeep.cli.screen import write
-from viewkeep.cli.watch import stopped_by_signals
 from viewkeep.errors import ViewkeepError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from viewkeep.cli.rows import JSON_LINES, read_rows_file, typed_row
+from viewkeep.cli.lake.rows import JSON_LINES, read_rows_file, typed_row
 from viewkeep.cli.source import read_file
 from viewkeep.errors import ViewkeepError
 from viewkeep.reading import Table

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from viewkeep.cli.lake import VARIABLE, find_lake
+from viewkeep.cli.lake.open_lake import VARIABLE, find_lake
 
 
 def complete_name(ctx: Any, incomplete: str) -> list[str]:

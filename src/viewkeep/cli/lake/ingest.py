@@ -4,8 +4,14 @@ from typing import Annotated
 
 import typer
 
-from viewkeep.cli.lake import AsJson, LakePath, open_keeper, print_answer, print_confirmation
-from viewkeep.cli.names import complete_table
+from viewkeep.cli.lake.names import complete_table
+from viewkeep.cli.lake.open_lake import (
+    AsJson,
+    LakePath,
+    open_keeper,
+    print_answer,
+    print_confirmation,
+)
 
 TableName = Annotated[
     str,

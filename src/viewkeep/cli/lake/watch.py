@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from viewkeep.cli.functions import Functions, load_functions
-from viewkeep.cli.lake import AsJson, EngineName, LakePath, open_keeper
+from viewkeep.cli.lake.functions import Functions, load_functions
+from viewkeep.cli.lake.open_lake import AsJson, EngineName, LakePath, open_keeper
 from viewkeep.cli.screen import write
 from viewkeep.errors import ViewkeepError
 

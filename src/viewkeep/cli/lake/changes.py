@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeep.cli.lake import AsJson, LakePath, open_keeper, print_answer
-from viewkeep.cli.names import complete_name
+from viewkeep.cli.lake.names import complete_name
+from viewkeep.cli.lake.open_lake import AsJson, LakePath, open_keeper, print_answer
 from viewkeep.cli.screen import show, write
 
 if TYPE_CHECKING:

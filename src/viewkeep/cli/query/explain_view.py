@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from viewkeep.cli.lake import find_lake, open_keeper
+from viewkeep.cli.lake.open_lake import find_lake, open_keeper
 from viewkeep.cli.screen import show, write
 from viewkeep.errors import ViewkeepError
 

@@ -18,7 +18,7 @@ from viewkeep.cli.options import (
     Texts,
     named_value,
 )
-from viewkeep.cli.printer import Printer
+from viewkeep.cli.query.printer import Printer
 from viewkeep.cli.screen import show, write
 from viewkeep.cli.source import read_argument, read_file
 from viewkeep.errors import ViewkeepError

@@ -5,9 +5,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from viewkeep.cli.functions import Functions, load_functions
-from viewkeep.cli.lake import FAILED, AsJson, AsOf, EngineName, LakePath, open_keeper, print_answer
-from viewkeep.cli.names import complete_view
+from viewkeep.cli.lake.functions import Functions, load_functions
+from viewkeep.cli.lake.names import complete_view
+from viewkeep.cli.lake.open_lake import (
+    FAILED,
+    AsJson,
+    AsOf,
+    EngineName,
+    LakePath,
+    open_keeper,
+    print_answer,
+)
 
 if TYPE_CHECKING:
     from viewkeep.keeper import Keeper

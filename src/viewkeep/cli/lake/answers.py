@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from viewkeep.cli.lake import AsJson, EngineName, LakePath, open_keeper, print_answer
-from viewkeep.cli.names import complete_name
+from viewkeep.cli.lake.names import complete_name
+from viewkeep.cli.lake.open_lake import AsJson, EngineName, LakePath, open_keeper, print_answer
 from viewkeep.cli.screen import write
 from viewkeep.cli.source import read_argument
 from viewkeep.errors import ViewkeepError

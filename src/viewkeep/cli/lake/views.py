@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from viewkeep.cli.command import Command, group
-from viewkeep.cli.functions import Functions, load_functions
-from viewkeep.cli.lake import (
+from viewkeep.cli.lake.functions import Functions, load_functions
+from viewkeep.cli.lake.names import complete_view
+from viewkeep.cli.lake.open_lake import (
     AsJson,
     AsOf,
     EngineName,
@@ -15,7 +16,6 @@ from viewkeep.cli.lake import (
     print_answer,
     print_confirmation,
 )
-from viewkeep.cli.names import complete_view
 from viewkeep.cli.options import Shares, read_shares
 from viewkeep.cli.source import read_argument
 

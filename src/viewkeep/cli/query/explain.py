@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, assert_never
 
 import typer
 
-from viewkeep.cli.explain_view import draw, explain_view, view_of_lake
-from viewkeep.cli.lake import LakePath
+from viewkeep.cli.lake.open_lake import LakePath
 from viewkeep.cli.options import (
     Degrees,
     Dependencies,
@@ -17,6 +16,7 @@ from viewkeep.cli.options import (
     SchemaFile,
     StaticRelations,
 )
+from viewkeep.cli.query.explain_view import draw, explain_view, view_of_lake
 from viewkeep.cli.screen import show, write
 from viewkeep.cli.source import read_argument, read_file
 from viewkeep.errors import ViewkeepError

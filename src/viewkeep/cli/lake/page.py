@@ -8,7 +8,14 @@ from typing import Annotated
 
 import typer
 
-from viewkeep.cli.lake import FAILED, AsJson, LakePath, find_lake, open_keeper, print_confirmation
+from viewkeep.cli.lake.open_lake import (
+    FAILED,
+    AsJson,
+    LakePath,
+    find_lake,
+    open_keeper,
+    print_confirmation,
+)
 from viewkeep.cli.screen import print_error, write
 from viewkeep.errors import ViewkeepError
 

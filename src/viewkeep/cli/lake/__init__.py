@@ -1,0 +1,1 @@
+"""Commands about lakes: tables, views, rows, refreshes, and the page."""
