@@ -107,6 +107,10 @@ def test_every_panel_of_a_view(browser: Any, address: str, panel: str, text: str
     if panel == "plan":
         picture = browser.find_element(By.CSS_SELECTOR, ".picture img")
         assert browser.execute_script("return arguments[0].naturalWidth", picture) > 100
+    if panel == "about":
+        boxes = browser.find_elements(By.CSS_SELECTOR, "svg a.node")
+        names = [box.get_attribute("data-name") for box in boxes]
+        assert names == ["parts", "uses", "cost", "dear"], "what it reads, and what reads it"
 
 
 def test_markup_in_names_and_rows_is_text(browser: Any, address: str) -> None:
@@ -205,6 +209,11 @@ def test_a_large_lake_is_there_soon(browser: Any, tmp_path: Path) -> None:
         shown(browser, f"http://127.0.0.1:{port}/", "Lineage")  # a first time, to warm up
         shown(browser, f"http://127.0.0.1:{port}/", "Lineage")
         assert len(browser.find_elements(By.CSS_SELECTOR, "svg a.node")) == VIEWS + 1
+        box = browser.find_element(By.ID, "find") if VIEWS > 12 else None
+        if box is not None:
+            box.send_keys("v49")
+            rows = browser.find_elements(By.CSS_SELECTOR, "tr[data-name]")
+            assert [row.text.split()[0] for row in rows if row.is_displayed()] == ["v49"]
         took = browser.execute_script("return performance.getEntriesByName('drawn')[0].startTime")
         print(f"{VIEWS} views, {VIEWS * REFRESHES} refreshes: drawn after {took:.0f} ms")
         assert took < 10_000

@@ -186,6 +186,23 @@ def test_columns_that_go_are_asked_for_and_views_above_follow(shop: Path) -> Non
     assert Keeper(shop / "lake").verify("best_sellers").ok
 
 
+def test_a_column_of_a_wider_type_is_told_and_not_asked_for(shop: Path) -> None:
+    run(shop)
+    edit(shop / SALES, "count(*) AS orders", "CAST(count(*) AS DECIMAL(20, 0)) AS orders")
+    edit(shop / SALES, "lag = 1m", "policy = full")
+    read = read_project(shop)
+    steps = {e.name: e for e in plan_project(read, Keeper(read.lake)).steps}
+    reasons = {n: steps[n].reason for n in ("product_sales", "daily_sales")}
+    assert reasons == {
+        "product_sales": "its query has changed; orders becomes decimal(20, 0)",
+        "daily_sales": "its options have changed",
+    }
+    assert not any(each.destroys for each in steps.values())
+    edit(shop / SALES, "DECIMAL(20, 0)", "STRING")
+    steps = {e.name: e for e in plan_project(read_project(shop), Keeper(read.lake)).steps}
+    assert steps["product_sales"].destroys == "its column orders"
+
+
 def test_a_view_that_is_no_longer_there_is_dropped_and_others_views_stay(shop: Path) -> None:
     run(shop)
     Keeper(shop / "lake").create_view("by_hand", "SELECT product FROM products")
@@ -425,6 +442,18 @@ def test_a_view_that_cannot_be_read_is_told_and_nothing_is_run(tmp_path: Path) -
     assert 'column "prize" is not in p' in answer.err
     assert "at line 3, column 19" in answer.err, "its place in the file"
     assert not (folder / "lake").exists()
+
+
+def test_a_table_that_nobody_has_is_told_once_with_a_way_out(tmp_path: Path) -> None:
+    above = "CREATE MATERIALIZED VIEW dear AS SELECT did FROM cost;"
+    folder = project(tmp_path, {"v.sql": COST, "above.sql": above})
+    answer = viewkeep("plan", "--project", folder)
+    lines = answer.out.split("\n")
+    assert "it reads cost, which cannot be made" in answer.out
+    assert "in viewkeep.toml" in answer.out.replace("\n", " ")
+    caret = next(number for number, line in enumerate(lines) if line.strip() == "^")
+    place = lines[caret].index("^")
+    assert lines[caret - 1][place:].startswith(("parts", "uses"))
 
 
 # --- tests of projects ----------------------------------------------------------------------------

@@ -196,12 +196,13 @@ class _Facts:
         self._project, self._stages = project, stages
         self._there = {each.name: each for each in keeper.describe_views()}
         self._sizes = {each.name: each.size for each in keeper.describe_tables()}
+        self._failed = {each.name for each in previews if each.problem is not None}
         columns = {each.name: Table(dict(each.columns)) for each in previews if each.columns}
         self._tables = {**keeper.tables, **tables, **columns}
 
     def step(self, view: ProjectView, preview: ViewPreview) -> Step:
         """What is to be done about a view."""
-        problem = _view_problem(view, preview)
+        problem = self._problem(view, preview)
         if problem:
             return Step(VIEW, view.name, FAILS, problem, file=view.file)
         action, reason, destroys = self._action(view, preview)
@@ -235,6 +236,8 @@ class _Facts:
         reason = (
             "its options have changed" if preview.change == OPTIONS else "its query has changed"
         )
+        types = [f"{name} becomes {kind}" for name, kind in preview.retyped]
+        reason = "; ".join((reason, *types))
         if preview.lost:
             plural = "" if len(preview.lost) == 1 else "s"
             return REPLACE, reason, f"its column{plural} {', '.join(preview.lost)}"
@@ -242,6 +245,31 @@ class _Facts:
             owner = f'the project "{there.project}"' if there.project else "somebody else"
             return REPLACE, reason, f"the definition that {owner} gave it"
         return REPLACE, reason, ""
+
+    def _problem(self, view: ProjectView, preview: ViewPreview) -> str:
+        """What is wrong with a view, at its place in the file."""
+        if preview.problem is not None:
+            others = [each for each in view.reads if each in self._failed and each != view.name]
+            if others:
+                return f"it reads {', '.join(others)}, which cannot be made"
+            return f"{_error_in_file(view, preview.problem)}{self._way_out(view)}"
+        try:
+            if view.statement is not None:
+                view.statement.check_columns(preview.columns)
+        except ViewkeepError as error:
+            return str(error)
+        return ""
+
+    def _way_out(self, view: ProjectView) -> str:
+        """How a table that nobody has would be made known."""
+        known = {*self._tables, *(each.name for each in self._project.views)}
+        unknown = [each for each in view.reads if each.lower() not in map(str.lower, known)]
+        if not unknown:
+            return ""
+        return (
+            f"\n{unknown[0]}: CREATE TABLE makes a table; [tables.{unknown[0]}] with a location in "
+            "viewkeep.toml is a Delta table that others write"
+        )
 
     def _bounds(self, view: ProjectView) -> tuple[str, str]:
         """The best update time and delay that theory has for a view, if it is conjunctive."""
@@ -258,18 +286,6 @@ class _Facts:
     def _bytes_read(self, preview: ViewPreview) -> int | None:
         sizes = [self._sizes.get(name, 0) for name in preview.reads]
         return None if None in sizes else sum(each or 0 for each in sizes)
-
-
-def _view_problem(view: ProjectView, preview: ViewPreview) -> str:
-    """What is wrong with a view, at its place in the file."""
-    if preview.problem is not None:
-        return str(_error_in_file(view, preview.problem))
-    try:
-        if view.statement is not None:
-            view.statement.check_columns(preview.columns)
-    except ViewkeepError as error:
-        return str(error)
-    return ""
 
 
 def _error_in_file(view: ProjectView, error: ViewkeepError) -> ViewkeepError:

@@ -14,6 +14,7 @@ from viewkeep.lake.views.shared_caches import SharedForm
 from viewkeep.lake.views.view_options import ViewOptions
 from viewkeep.lake.views.view_plans import ViewPlans
 from viewkeep.query.tables import Table
+from viewkeep.query.types.widening import is_widening
 from viewkeep.query.verbatim import Query, Verbatim
 from viewkeep.refresh.lag import check_lag
 
@@ -25,8 +26,11 @@ COMPARED = ("strategy", "policy", "layout")
 
 @dataclass(frozen=True)
 class ViewPreview:
-    """A view as it would be: how it would be kept and why, and what of it is `change`d; `lost` are
-    columns that the view of that name has and this one does not, or of another type."""
+    """A view as it would be: how it would be kept and why, and what of it is `change`d.
+
+    `retyped` are the columns that the view of that name has with another type, with the new one;
+    `lost` those that this one does not have, or with a type that does not hold all their values.
+    """
 
     name: str
     change: str = NEW
@@ -34,6 +38,7 @@ class ViewPreview:
     reason: str = ""
     reads: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
+    retyped: tuple[tuple[str, str], ...] = ()
     lost: tuple[str, ...] = ()
     problem: ViewkeepError | None = None
 
@@ -70,18 +75,24 @@ def _preview_of_definition(
     plans: ViewPlans, now: Catalog, planned: Catalog, definition: ViewDefinition
 ) -> ViewPreview:
     view = plans.view(definition, planned)
-    columns = _visible_columns(definition.table)
+    fields = {each.name: each.type for each in definition.table.visible}
     old = now.views.get(definition.name)
     is_there = old is not None and old.ready
-    before = _visible_columns(old.table) if old is not None else {}
+    before = {each.name: each.type for each in old.table.visible} if old is not None else {}
+    retyped = [name for name, kind in before.items() if fields.get(name, kind) != kind]
     return ViewPreview(
         definition.name,
         change_of_view(plans, now, old, definition, view.query) if old and is_there else NEW,
         view.decision.strategy,
         view.decision.reason,
         definition.inputs,
-        columns,
-        tuple(name for name, kind in before.items() if columns.get(name) != kind),
+        _visible_columns(definition.table),
+        tuple((name, str(fields[name])) for name in retyped),
+        tuple(
+            name
+            for name, kind in before.items()
+            if name not in fields or (name in retyped and not is_widening(kind, fields[name]))
+        ),
     )
 
 

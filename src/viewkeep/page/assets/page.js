@@ -66,7 +66,7 @@
     const head = columns.map((c, i) => el("th", { class: (kinds || [])[i] || null }, c));
     const body = rows.map((row) => {
       const cells = Array.isArray(row) ? row : row.cells;
-      return el("tr", { class: row.kind || null }, cells.map((v, i) => (v instanceof Element && v.tagName === "TD" ? v : el("td", { class: (kinds || [])[i] || null }, v))));
+      return el("tr", { class: row.kind || null, "data-name": row.name }, cells.map((v, i) => (v instanceof Element && v.tagName === "TD" ? v : el("td", { class: (kinds || [])[i] || null }, v))));
     });
     return el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
   }
@@ -84,6 +84,16 @@
     const lines = text.split("\n").length;
     return card(null, el("details", { open: lines <= 40 ? "" : null }, el("summary", {}, title, el("span", { class: "muted" }, " " + count(lines) + " lines")), el("pre", {}, text)));
   }
+  const WORDS = "select|from|where|group|by|having|order|limit|as|on|and|or|not|in|is|null|join|left|right|full|inner|outer|cross|semi|anti|union|all|intersect|except|distinct|case|when|then|else|end|with|over|partition|exists|between|like|cast|filter|qualify|values|asc|desc|using|rows|range|rollup|cube|interval|date|lateral|pivot|unpivot";
+  const PARTS = new RegExp("(--[^\\n]*|/\\*[^]*?\\*/)|('(?:\\\\.|[^'\\\\])*')|(`[^`]*`)|\\b(" + WORDS + ")\\b", "gi");
+  function coloured(sql) {
+    const out = []; let at = 0;
+    for (const m of sql.matchAll(PARTS)) {
+      out.push(sql.slice(at, m.index), m[3] ? m[0] : el("span", { class: m[1] ? "comment" : m[2] ? "string" : "word" }, m[0]));
+      at = m.index + m[0].length;
+    }
+    return [...out, sql.slice(at)];
+  }
   const badge = (kind, text) => el("span", { class: "badge " + kind }, text);
 
   // --- the lake ---
@@ -99,10 +109,10 @@
         tile("behind", count(views.length - fresh - broken), views.length - fresh - broken ? "fair" : null),
         tile("broken", count(broken), broken ? "bad" : null), tile("longest wait", oldest ? seconds(oldest) : "–"), tile("tables", count(lake.tables.length))),
       card("Lineage", lineage()),
-      card("Views", views.length ? table(["view", "freshness", "rows", "waiting", "refreshed", "by", "took", "speed-up"], order.map((v) => {
+      card("Views", views.length > MANY ? finder() : null, views.length ? table(["view", "freshness", "rows", "waiting", "refreshed", "by", "took", "speed-up"], order.map((v) => {
         const s = v.status, [kind, text] = state(s), last = s.last;
-        return [el("td", { class: "name" }, el("a", { href: link("view", v.name) }, v.name)), badge(kind, text), count(s.rows),
-          s.fresh ? "–" : seconds(s.waiting_seconds), last ? ago(last.at) : "–", last ? how(last) : "–", last ? seconds(last.seconds) : "–", times(s.speed_up)];
+        return { name: v.name, cells: [el("td", { class: "name" }, el("a", { href: link("view", v.name) }, v.name)), badge(kind, text), count(s.rows),
+          s.fresh ? "–" : seconds(s.waiting_seconds), last ? ago(last.at) : "–", last ? how(last) : "–", last ? seconds(last.seconds) : "–", times(s.speed_up)] };
       }), ["name", null, "number", "number", null, null, "number", "number"]) : el("p", { class: "muted" }, "no views yet; `viewkeep view create` makes one")),
       card("Tables", lake.tables.length ? table(["table", "rows", "size", "version", "written by", "key", "read by"], lake.tables.map((t) => [
         el("td", { class: "name" }, el("a", { href: link("table", t.name) }, t.name)), count(t.rows), bytes(t.size), count(t.version),
@@ -110,37 +120,99 @@
       ["name", "number", "number", "number"]) : el("p", { class: "muted" }, "no tables yet")),
     ];
   }
+  // A search among many views; what is looked for stays when the page is drawn again.
+  const MANY = 12;
+  let wanted = "";
+  function finder() {
+    return el("input", { id: "find", type: "search", value: wanted, placeholder: "Find views: a part of the name, fresh, behind, broken", "aria-label": "Find views", oninput: (event) => { wanted = event.target.value; find(); } });
+  }
+  function find() {
+    if (!document.getElementById("find")) return;
+    const text = wanted.trim().toLowerCase();
+    const found = new Set(lake.views.filter((v) => !text || v.name.toLowerCase().includes(text) || state(v.status)[1].endsWith(text)).map((v) => v.name));
+    main.querySelectorAll("tr[data-name]").forEach((row) => (row.hidden = !found.has(row.dataset.name)));
+    main.querySelectorAll("a[data-name]").forEach((box) => box.classList.toggle("out", !!text && !found.has(box.dataset.name)));
+  }
   const rank = (v) => (v.status.problem ? 0 : v.status.fresh ? 2 : 1);
   const how = (r) => (r.error ? "failed" : r.strategy === "none" ? "nothing to do" : r.strategy + (r.from_scratch && r.strategy !== "recompute" ? " (first)" : ""));
 
-  function lineage() {
+  // Tables and views in columns, each to the right of what it reads; an edge has a lane of its own past the columns between.
+  function lineage(about) {
     const nodes = new Map();
     for (const t of lake.tables) nodes.set(t.name, { name: t.name, kind: "table", reads: [], state: t.problem ? "bad" : "", note: t.rows === null ? "" : count(t.rows) + " rows" });
     for (const v of lake.views) nodes.set(v.name, { name: v.name, kind: "view", reads: v.reads, state: state(v.status)[0], note: state(v.status)[1] });
+    for (const n of nodes.values()) { n.reads = n.reads.filter((r) => nodes.has(r)); n.readers = []; }
+    for (const n of nodes.values()) for (const r of n.reads) nodes.get(r).readers.push(n.name);
+    const reach = (name, way, found = new Set()) => { for (const other of nodes.get(name)[way]) if (!found.has(other)) { found.add(other); reach(other, way, found); } return found; };
+    const related = (name) => new Set([name, ...reach(name, "reads"), ...reach(name, "readers")]);
+    if (about) { const near = related(about); for (const name of [...nodes.keys()]) if (!near.has(name)) nodes.delete(name); }
+    for (const n of nodes.values()) { n.reads = n.reads.filter((r) => nodes.has(r)); n.readers = n.readers.filter((r) => nodes.has(r)); }
     if (!nodes.size) return el("p", { class: "muted" }, "nothing here yet");
-    const depth = (n, seen) => n.depth !== undefined ? n.depth : seen.has(n.name) ? 0 :
-      (n.depth = n.kind === "table" ? 0 : 1 + Math.max(0, ...n.reads.map((r) => nodes.get(r)).filter(Boolean).map((r) => depth(r, new Set([...seen, n.name])))));
-    const columns = [];
-    for (const n of nodes.values()) (columns[depth(n, new Set())] ||= []).push(n);
-    const used = columns.filter(Boolean), W = 190, H = 44, GX = 70, GY = 12;
-    used.forEach((column, x) => {
-      if (x) column.forEach((n) => { const rows = n.reads.map((r) => nodes.get(r)).filter((r) => r && r.row !== undefined).map((r) => r.row); n.middle = rows.length ? rows.reduce((a, b) => a + b) / rows.length : 0; });
-      column.sort((a, b) => (a.middle || 0) - (b.middle || 0));
-      column.forEach((n, y) => { n.x = x * (W + GX) + 2; n.row = y; n.y = y * (H + GY) + 2; });
+
+    const [layers, edges] = layered(nodes);
+    const room = Math.min(1200, document.documentElement.clientWidth) - 90, gaps = Math.max(1, layers.length - 1), H = 44;
+    const W = Math.max(150, Math.min(190, (room - gaps * 44) / layers.length)), GX = Math.max(44, Math.min(90, (room - layers.length * W) / gaps));
+    layers.forEach((layer, x) => layer.forEach((n) => (n.x = x * (W + GX) + 2)));
+    const height = stacked(layers, (n) => (n.name ? H : 4), 12);
+    const width = layers.length * (W + GX) - GX + 4;
+    const bend = (x, y, X, Y) => `C${x + (X - x) / 2},${y} ${x + (X - x) / 2},${Y} ${X},${Y}`;
+    const shapes = edges.map((lane) => {
+      const from = lane[0]; let x = from.x + W, d = `M${x},${from.c}`, y = from.c;
+      for (const n of lane.slice(1)) { d += bend(x, y, n.x, n.c); x = n.x + W; y = n.c; if (!n.name) d += `L${x},${y}`; }
+      return { from: from.name, to: lane[lane.length - 1].name, shape: svg("path", { class: "edge", d }) };
     });
-    const width = used.length * (W + GX) - GX + 4, height = Math.max(...used.map((c) => c.length)) * (H + GY) + 4;
-    const edges = [];
-    for (const n of nodes.values()) for (const r of n.reads) {
-      const from = nodes.get(r);
-      if (from) edges.push({ from: r, to: n.name, shape: svg("path", { class: "edge", d: `M${from.x + W},${from.y + H / 2} C${from.x + W + GX / 2},${from.y + H / 2} ${n.x - GX / 2},${n.y + H / 2} ${n.x},${n.y + H / 2}` }) });
-    }
-    const light = (name, on) => edges.forEach((e) => { if (e.from === name || e.to === name) e.shape.classList.toggle("on", on); });
-    const short = (text) => (text.length > 24 ? text.slice(0, 23) + "…" : text);
-    const boxes = [...nodes.values()].map((n) => svg("a", { href: link(n.kind, n.name), class: "node " + n.state, onmouseenter: () => light(n.name, true), onmouseleave: () => light(n.name, false) },
+    const boxes = new Map();
+    const light = (name) => {
+      const near = name && related(name);
+      for (const [other, box] of boxes) box.classList.toggle("dim", !!near && !near.has(other));
+      for (const e of shapes) { const on = !!near && near.has(e.from) && near.has(e.to); e.shape.classList.toggle("on", on); e.shape.classList.toggle("dim", !!near && !on); }
+    };
+    const fits = Math.floor((W - 28) / 6.7), short = (text) => (text.length > fits ? text.slice(0, fits - 1) + "…" : text);
+    for (const n of nodes.values()) boxes.set(n.name, svg("a", { href: link(n.kind, n.name), class: "node " + n.state + (n.name === about ? " here" : ""), "data-name": n.name, onmouseenter: () => light(n.name), onmouseleave: () => light(null) },
       svg("title", {}, n.name + (n.note ? ": " + n.note : "")),
-      svg("rect", { x: n.x, y: n.y, width: W, height: H, rx: n.kind === "table" ? 3 : 10 }), svg("rect", { class: "state", x: n.x + 8, y: n.y + 10, width: 4, height: H - 20, rx: 2 }),
-      svg("text", { x: n.x + 20, y: n.y + 19 }, short(n.name)), svg("text", { class: "small", x: n.x + 20, y: n.y + 35 }, n.kind === "table" ? "table · " + n.note : n.note)));
-    return el("div", { class: "scroll" }, svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "What reads what" }, edges.map((e) => e.shape), boxes));
+      svg("rect", { x: n.x, y: n.c - H / 2, width: W, height: H, rx: n.kind === "table" ? 3 : 10 }), svg("rect", { class: "state", x: n.x + 8, y: n.c - H / 2 + 10, width: 4, height: H - 20, rx: 2 }),
+      svg("text", { x: n.x + 20, y: n.c - 3 }, short(n.name)), svg("text", { class: "small", x: n.x + 20, y: n.c + 13 }, n.kind === "table" ? "table · " + n.note : n.note)));
+    return el("div", { class: "scroll" }, svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "What reads what" }, shapes.map((e) => e.shape), [...boxes.values()]));
+  }
+  function layered(nodes) {
+    const depth = (n) => (n.depth ??= n.reads.length ? 1 + Math.max(...n.reads.map((r) => depth(nodes.get(r)))) : n.kind === "table" ? 0 : 1);
+    const layers = [], edges = [];
+    const put = (n, at) => { (layers[at] ||= []).push(n); n.left = []; n.right = []; return n; };
+    const least = Math.min(...[...nodes.values()].map(depth));
+    for (const n of nodes.values()) { n.depth -= least; put(n, n.depth); }
+    for (const n of nodes.values()) for (const r of n.reads) {
+      const lane = [nodes.get(r)];
+      for (let at = lane[0].depth + 1; at < n.depth; at++) lane.push(put({}, at));
+      lane.push(n);
+      lane.slice(1).forEach((each, i) => { each.left.push(lane[i]); lane[i].right.push(each); });
+      edges.push(lane);
+    }
+    const number = (layer) => layer.forEach((n, i) => (n.row = i));
+    layers.forEach(number);
+    for (let round = 0; round < 8; round++) {
+      const side = round % 2 ? "right" : "left";
+      for (const layer of round % 2 ? layers.slice().reverse() : layers) {
+        for (const n of layer) n.middle = n[side].length ? n[side].reduce((sum, each) => sum + each.row, 0) / n[side].length : n.row;
+        layer.sort((a, b) => a.middle - b.middle || a.row - b.row);
+        number(layer);
+      }
+    }
+    return [layers, edges];
+  }
+  // Centers `c` near those of neighbours, in the order of each layer and apart from each other.
+  function stacked(layers, size, gap) {
+    for (const layer of layers) { let y = 2; for (const n of layer) { n.c = y + size(n) / 2; y += size(n) + gap; } }
+    for (let round = 0; round < 8; round++) for (const layer of round % 2 ? layers.slice().reverse() : layers) {
+      const side = round % 2 ? "right" : "left", apart = (a, b) => (size(a) + size(b)) / 2 + gap;
+      const aim = layer.map((n) => (n[side].length ? n[side].reduce((sum, each) => sum + each.c, 0) / n[side].length : n.c));
+      const low = [], high = [];
+      layer.forEach((n, i) => (low[i] = i ? Math.max(aim[i], low[i - 1] + apart(layer[i - 1], n)) : aim[i]));
+      for (let i = layer.length - 1; i >= 0; i--) high[i] = i < layer.length - 1 ? Math.min(aim[i], high[i + 1] - apart(layer[i], layer[i + 1])) : aim[i];
+      layer.forEach((n, i) => (n.c = (low[i] + high[i]) / 2));
+    }
+    const all = layers.flat(), top = Math.min(...all.map((n) => n.c - size(n) / 2)) - 2;
+    for (const n of all) n.c -= top;
+    return Math.max(...all.map((n) => n.c + size(n) / 2)) + 4;
   }
 
   // --- one view ---
@@ -165,7 +237,8 @@
         ["last refresh", last ? ago(last.at) + ", version " + last.version + ", " + how(last) + " in " + seconds(last.seconds) : null],
         ["speed-up", s.speed_up ? times(s.speed_up) + " faster than anew" : null], ["next refresh", v.next || null], ["key", v.key.join(", ") || "–"],
         ["project", v.project || null], ["folder", v.location]])),
-      card("SQL", el("pre", { class: "wrap" }, v.sql.trim())),
+      v.reads.length ? card("Lineage", lineage(v.name)) : null,
+      card("SQL", el("pre", { class: "wrap" }, coloured(v.sql.trim()))),
       card("Columns", table(["column", "type"], Object.entries(v.columns).map(([n, t]) => [el("td", { class: "name" }, n), t]))),
     ];
   }
@@ -206,6 +279,7 @@
       script ? longText("Delta script", script) : card("Delta script", el("p", { class: "muted" }, v.script_problem || "none: the view is computed anew")),
     ];
   }
+  const TITLES = { alpha_acyclic: "α-acyclic", free_connex: "free-connex", q_hierarchical: "q-hierarchical", reduct_q_hierarchical: "reduct q-hierarchical", foreign_key_join: "foreign-key join", insert_only: "insert-only", adaptive: "heavy and light values" };
   function analysisPanel(v) { return analysis(v.analysis); }
   function analysis(a) {
     if (!a) return card("Analysis", el("p", { class: "muted" }, "only Spark reads this SQL, so that it has no analysis"));
@@ -215,8 +289,8 @@
     return [
       card(a.class, el("p", {}, a.summary), facts([["strategy", a.strategy.name + ": " + a.strategy.reason],
         ["update", b.update.order + (b.amortized ? " on average" : "")], ["delay", b.delay.order], ["preprocessing", b.preprocessing.order], ["space", b.space.order],
-        ["lower bound", (lower.reason || "none is known") + (lower.reached ? " (reached)" : "")], ["query", el("code", {}, a.query)]])),
-      card("Why", table(["property", "", "because"], Object.entries(a.verdicts).map(([n, x]) => [el("td", { class: "name" }, n.replaceAll("_", " ")), x.holds ? badge("good", "yes") : badge("plain", "no"), x.because]), [null, null, "value"])),
+        ["lower bound", (lower.reason || "none is known") + (lower.reached && !/^reached/.test(lower.reason) ? " (reached)" : "")], ["query", el("code", {}, a.query)]])),
+      card("Why", table(["property", "", "because"], Object.entries(a.verdicts).map(([n, x]) => [el("td", { class: "name" }, (TITLES[n] || n.replaceAll("_", " "))), x.holds ? badge("good", "yes") : badge("plain", "no"), x.because]), [null, null, "value"])),
       a.hints.length ? card("What would help", el("ul", { class: "plain" }, a.hints.map((h) => el("li", {}, h.text)))) : null,
     ];
   }
@@ -245,7 +319,7 @@
     return [el("h1", {}, t.name, " ", badge("plain", "table")), t.problem ? el("p", { class: "notice bad" }, t.problem) : null,
       card(null, facts([["rows", count(t.row_count)], ["size", bytes(t.size)], ["version", count(t.version)], ["written by", t.owned ? "Viewkeep" : "others"], ["key", t.key.join(", ") || "–"],
         ["foreign keys", t.foreign_keys.join("; ") || null], ["static", t.static ? "yes" : null], ["in quarantine", t.quarantined ? count(t.quarantined) + " records" : null], ["read by", el("span", {}, names(t.readers, "view"))], ["folder", t.location]])),
-      card("Columns", table(["column", "type"], Object.entries(t.columns).map(([n, k]) => [el("td", { class: "name" }, n), k]))), rowsPanel(t), changesPanel(t)];
+      t.readers.length ? card("Lineage", lineage(t.name)) : null, card("Columns", table(["column", "type"], Object.entries(t.columns).map(([n, k]) => [el("td", { class: "name" }, n), k]))), rowsPanel(t), changesPanel(t)];
   }
 
   // --- the playground ---
@@ -287,7 +361,10 @@
       else content = overview();
       drawn = key;
       document.title = (name || (kind === "play" ? "Playground" : lake.name)) + " · Viewkeep";
+      const isTyping = document.activeElement && document.activeElement.id === "find";
       main.replaceChildren(...[content].flat(9).filter(Boolean));
+      find();
+      if (isTyping) { const box = document.getElementById("find"); if (box) { box.focus(); box.setSelectionRange(wanted.length, wanted.length); } }
       if (!performance.getEntriesByName("drawn").length) performance.mark("drawn");
       told();
     } catch (error) { main.replaceChildren(el("p", { class: "notice bad" }, "The lake cannot be read: " + error.message)); drawn = ""; }

@@ -25,6 +25,8 @@ _SIGNS = {
     "drop": "-",
     "fails": "!",
 }
+_BEFORE_CARET = 60
+"""The most characters of a line before the place of an error."""
 _STYLES = {"+": GOOD, "~": FAIR, "-": BAD, "!": BAD, " ": "dim"}
 
 
@@ -37,7 +39,7 @@ def project_plan_page(plan: "ProjectPlan", way: str = "`viewkeep up` does it") -
     place = f"{_short_place(plan.lake)}{' (new)' if plan.is_new else ''}"
     return Group(
         Text.assemble(("project ", "dim"), (plan.project.name, "bold"), (f"  lake {place}", "dim")),
-        table,
+        *([table] if table.row_count else []),
         *_problem_lines(plan),
         *(Text(each, FAIR) for each in plan.project.notes),
         Text(_plan_summary(plan, way), "bold"),
@@ -59,9 +61,21 @@ def _step_cells(step: "Step") -> Iterator[Text]:
 def _problem_lines(plan: "ProjectPlan") -> Iterator[Text]:
     for each in plan.problems:
         place = f" ({each.file})" if each.file else ""
-        yield Text.assemble((f"! {each.kind} {each.name}{place}: ", BAD), each.reason)
+        problem, *lines = each.reason.split("\n")
+        yield Text.assemble((f"! {each.kind} {each.name}{place}: ", BAD), problem)
+        yield from _excerpt_lines(lines)
     for each in plan.destroying:
         yield Text(f"- {each.name}: {each.destroys} will be lost", BAD)
+
+
+def _excerpt_lines(lines: list[str]) -> Iterator[Text]:
+    """The lines after a problem: the caret stays under its place, in a line that is not broken."""
+    carets = [len(line) for line in lines if line.strip() == "^"]
+    cut = max(0, max(carets, default=0) - _BEFORE_CARET)
+    for line in lines:
+        is_excerpt = line[:2] == "  "
+        text = line[:2] + line[2 + cut :] if is_excerpt else line
+        yield Text(text, no_wrap=is_excerpt, overflow="crop" if is_excerpt else None)
 
 
 def _plan_summary(plan: "ProjectPlan", way: str) -> str:
