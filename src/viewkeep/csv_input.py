@@ -7,7 +7,7 @@ import csv
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -33,6 +33,7 @@ _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+(?:[eE][+-]?[0-9]{1,4})?|[eE][+-][0-9]{1,4})")
 _MULTIPLICITY = re.compile(r"[+-]|[+-]?[0-9]{1,18}")
 _LONGEST_NUMBER = 1000
+_MOST_CHARACTERS = 2**31 - 1
 
 
 def read_value(text: str) -> Any:
@@ -152,7 +153,7 @@ class CsvFile:
 
     def records(self) -> Iterator[list[str]]:
         """The fields of every line that is not blank."""
-        reader = csv.reader(self._text, strict=True, skipinitialspace=True)
+        reader = csv_reader(self._text)
         while True:
             self.line = reader.line_num + 1
             try:
@@ -174,6 +175,12 @@ class CsvFile:
             self._text.detach()
         else:
             self._text.close()
+
+
+def csv_reader(lines: Iterable[str]) -> Any:
+    """A reader of CSV as all files here have it, with fields of any size."""
+    csv.field_size_limit(max(csv.field_size_limit(), _MOST_CHARACTERS))  # one for the process
+    return csv.reader(lines, strict=True, skipinitialspace=True)
 
 
 def read_csv_rows(file: CsvFile, layout: CsvLayout, header: bool | None = None) -> Iterator[Row]:

@@ -41,3 +41,8 @@ def test_what_is_not_right_is_told(folder: Path) -> None:
     assert 'records="avro"' in viewkeep("ingest", "parts", folder, "--records", "avro").err
     assert "cannot read the folder" in viewkeep("ingest", "parts", folder / "x").err
     assert "name a table and a folder" in viewkeep("watch", "--ingest", "parts").err
+    both = viewkeep("watch", "--ingest", "parts=a", "--ingest", "parts=b")
+    assert both.code == 2
+    assert 'table "parts" has two folders' in both.err
+    for port in ("99999", "-1"):
+        assert f"cannot serve figures at port {port}" in viewkeep("watch", "--serve", port).err

@@ -129,6 +129,11 @@ class TakenPart:
     records: int = 0
     origin: str | None = None
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """Its file or stream, and its number there."""
+        return self.name, self.part
+
     def row(self, at: datetime) -> Row:
         """The part as a row of `FILES`."""
         return (*astuple(self), at)

@@ -16,9 +16,17 @@ from typing import Any
 from viewkeep.errors import SchemaError
 from viewkeep.query.tables import Table
 from viewkeep.sources.debezium_values import ColumnSchema, value_reader
-from viewkeep.sources.flat_records import file_text, printable
+from viewkeep.sources.flat_records import file_lines, file_text
 from viewkeep.sources.json_values import json_line
-from viewkeep.sources.record import DELETE, NOTHING, UPSERT, Position, Record, named_columns
+from viewkeep.sources.record import (
+    DELETE,
+    NOTHING,
+    UPSERT,
+    Position,
+    Record,
+    named_columns,
+    printable,
+)
 
 Json = Mapping[str, Any]
 
@@ -38,10 +46,8 @@ class Envelope:
 
 def envelope_records(content: bytes, start: int, table: Table) -> Iterator[Record]:
     """The records of a file of JSON lines, each an envelope, after its first `start` bytes."""
-    first = content[:start].count(b"\n")
-    for number, line in enumerate(file_text(content[start:]).split("\n"), first + 1):
-        if line.strip():
-            yield envelope_record(number, line, table)
+    for number, line in file_lines(content, start):
+        yield envelope_record(number, line, table)
 
 
 def envelope_record(number: int, line: str, table: Table) -> Record:
@@ -147,6 +153,9 @@ def _envelope_values(envelope: Envelope, operation: str, table: Table) -> dict[s
     fields = {each.name: each for each in table.columns}
     names = [name for name in row if operation != DELETE or name in table.key]
     columns = named_columns(operation, names, table)
+    untold = [name for name in table.key if row[name] == UNAVAILABLE]
+    if untold:
+        raise SchemaError(f"no value for {', '.join(untold)}, which is the key")
     return {
         name: value_reader(fields[name], envelope.schemas.get(name))(row[name])
         for name in columns
@@ -195,4 +204,4 @@ def origin_of(source: Json) -> str:
     >>> origin_of({"connector": "mysql", "name": "shop", "db": "inventory", "table": "orders"})
     'mysql shop inventory orders'
     """
-    return " ".join(str(source[name]) for name in _ORIGIN if source.get(name))
+    return printable(" ".join(str(source[name]) for name in _ORIGIN if source.get(name)))

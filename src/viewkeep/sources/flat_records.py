@@ -13,11 +13,19 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from viewkeep.csv_input import Read, read_field
+from viewkeep.csv_input import Read, csv_reader, read_field
 from viewkeep.errors import SchemaError
 from viewkeep.query.tables import Table
 from viewkeep.sources.json_values import json_line, json_reader
-from viewkeep.sources.record import Record, named_columns, operation_column, read_operation
+from viewkeep.sources.record import (
+    Record,
+    named_columns,
+    operation_column,
+    printable,
+    read_operation,
+)
+
+BOM = b"\xef\xbb\xbf"
 
 
 class UnfinishedFileError(Exception):
@@ -27,18 +35,29 @@ class UnfinishedFileError(Exception):
 def csv_records(content: bytes, start: int, table: Table) -> Iterator[Record]:
     """The records of a CSV file after its first `start` bytes; its first line names the columns."""
     header_line, _, _ = content.partition(b"\n")
-    [header] = csv.reader([file_text(header_line.removeprefix(b"\xef\xbb\xbf")).rstrip("\r")])
-    names = _declared_names([name.strip() for name in header], table)
+    names, misread = _header_names(file_text(header_line.removeprefix(BOM)).rstrip("\r"), table)
     column, readers = operation_column(table), {f.name: read_field(f) for f in table.columns}
     begin = max(start, len(header_line) + 1)
     first = content[:begin].count(b"\n")
     for number, fields, problem in _csv_lines(file_text(content[begin:]), first):
+        problem = misread or problem
         if problem or len(fields) != len(names):
             problem = problem or f"{len(fields)} values, but the header has {len(names)}"
             yield Record(number, _values_text(fields), problem=problem)
             continue
         values = dict(zip(names, fields, strict=True))
         yield _record_of_values(number, _values_text(values), values, table, readers, column)
+
+
+def _header_names(line: str, table: Table) -> tuple[list[str], str]:
+    """The columns that a header names, and what is wrong with it."""
+    try:
+        names = next(csv_reader([line]), [])
+    except csv.Error as error:
+        return [], f"its header is not valid CSV: {error}"
+    names = _declared_names([name.strip() for name in names], table)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    return names, f"its header names {', '.join(twice)} twice" if twice else ""
 
 
 def _declared_names(header: Sequence[str], table: Table) -> list[str]:
@@ -49,7 +68,7 @@ def _declared_names(header: Sequence[str], table: Table) -> list[str]:
 
 def _csv_lines(text: str, first: int) -> Iterator[tuple[int, list[str], str]]:
     """The line, the fields and the problem of each record that is not blank."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
+    reader = csv_reader(io.StringIO(text, newline=""))
     while True:
         number = first + reader.line_num + 1
         try:
@@ -68,10 +87,7 @@ def _csv_lines(text: str, first: int) -> Iterator[tuple[int, list[str], str]]:
 def json_records(content: bytes, start: int, table: Table) -> Iterator[Record]:
     """The records of a file of JSON lines after its first `start` bytes."""
     column, readers = operation_column(table), {f.name: json_reader(f) for f in table.columns}
-    first = content[:start].count(b"\n")
-    for number, line in enumerate(file_text(content[start:]).split("\n"), first + 1):
-        if not line.strip():
-            continue
+    for number, line in file_lines(content, start):
         try:
             document = json_line(line)
             if not isinstance(document, dict):
@@ -127,19 +143,21 @@ def _record_of_values(
         return Record(number, text, problem=str(error))
 
 
+def file_lines(content: bytes, start: int) -> Iterator[tuple[int, str]]:
+    """The lines after the first `start` bytes that are not blank, by their numbers."""
+    first = content[:start].count(b"\n")
+    text = file_text(content[start:] if start else content.removeprefix(BOM))
+    for number, line in enumerate(text.split("\n"), first + 1):
+        if line.strip():
+            yield number, line
+
+
 # --- text -----------------------------------------------------------------------------------------
 
 
 def file_text(content: bytes) -> str:
     """The text of bytes; bytes that are none become surrogates, which no value may have."""
     return content.decode("utf-8", "surrogateescape")
-
-
-def printable(text: str) -> str:
-    """Text of a file without surrogates."""
-    if text.isascii():
-        return text
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _values_text(values: Any) -> str:

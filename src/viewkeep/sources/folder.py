@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from viewkeep.lake.intake import TakenPart, WaitingFile
+from viewkeep.sources.record import printable
 from viewkeep.tables.file_marks import FileMark, file_mark
 from viewkeep.tables.log.delta import StorageError
 
@@ -79,9 +80,18 @@ def list_files(folder: str) -> tuple[list[FoundFile], list[WaitingFile]]:
         files = [f for e in sorted(own, key=lambda e: e.name) for f in _source_file(e)]
     except OSError as error:
         raise StorageError(f'cannot read the folder "{folder}": {error.strerror}') from None
-    reason = f"its name ends in none of {', '.join(KINDS)}"
-    waiting = [WaitingFile(each.name, reason) for each in files if not each.kind]
-    return [each for each in files if each.kind], waiting
+    waiting = [each for each in map(_unfit_file, files) if each]
+    return [each for each in files if not _unfit_file(each)], waiting
+
+
+def _unfit_file(file: FoundFile) -> WaitingFile | None:
+    """A file that waits for another name; None if the name fits."""
+    name = printable(file.name)
+    if name != file.name:
+        return WaitingFile(name, "its name is no text in UTF-8; rename it")
+    if not file.kind:
+        return WaitingFile(name, f"its name ends in none of {', '.join(KINDS)}")
+    return None
 
 
 def _is_draft(name: str) -> bool:

@@ -31,6 +31,21 @@ class Record:
     origin: str = ""
 
 
+def printable(text: str) -> str:
+    r"""Text without halves of characters, which bytes that are no text become, and which JSON may
+    name: tables hold none.
+
+    >>> printable("a\udcff"), printable("\ud800")
+    ('a\\xff', '\\ud800')
+    """
+    if text.isascii():
+        return text
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def operation_column(table: Table) -> str:
     """The column of a file that tells what happened: `op`, or `_op` where the table has an `op`.
 

@@ -28,7 +28,7 @@ from viewkeep.lake.lake import Lake
 from viewkeep.lake.transactions import MovedTableError
 from viewkeep.sources.play import PlayedRecords, play_records
 from viewkeep.sources.play_positions import play_positions
-from viewkeep.sources.record import Record
+from viewkeep.sources.record import Record, printable
 from viewkeep.tables.log.delta import ConflictError
 
 
@@ -122,7 +122,7 @@ class TargetRound:
             replace(each.taken_part, origin=outcome.origin or None).row(at) for each in parts
         ]
         quarantine_rows = [
-            (each.taken_part.name, each.taken_part.part, record.number, problem, record.text, at)
+            (*each.taken_part.place, record.number, printable(problem), record.text, at)
             for each, problems in zip(parts, outcome.rejected, strict=True)
             for record, problem in problems
         ]

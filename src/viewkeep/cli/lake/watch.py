@@ -81,6 +81,10 @@ def _folders_by_table(options: list[str] | None) -> dict[str, str]:
     for table, _, folder in pairs:
         if not table or not folder:
             raise ViewkeepError(f'"{table}" is no source; name a table and a folder: orders=/in')
+    tables = [table for table, _, _ in pairs]
+    twice = next((table for table in tables if tables.count(table) > 1), None)
+    if twice is not None:
+        raise ViewkeepError(f'table "{twice}" has two folders; one watcher follows one of them')
     return {table: folder for table, _, folder in pairs}
 
 
@@ -130,9 +134,12 @@ def _metrics_server(port: int | None, figures: dict[str, Any]) -> Iterator[None]
         return
     from viewkeep.report.lake.metrics import metrics_text
 
-    server = ThreadingHTTPServer(
-        (PLACE, port), _metrics_handler(lambda: metrics_text(dict(figures)))
-    )
+    handler = _metrics_handler(lambda: metrics_text(dict(figures)))
+    try:
+        server = ThreadingHTTPServer((PLACE, port), handler)
+    except (OSError, OverflowError) as error:
+        problem = getattr(error, "strerror", None) or "a port is a number up to 65535"
+        raise ViewkeepError(f"cannot serve figures at port {port}: {problem}") from None
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
