@@ -52,7 +52,7 @@ def csv_records(content: bytes, start: int, table: Table) -> Iterator[Record]:
 def _header_names(line: str, table: Table) -> tuple[list[str], str]:
     """The columns that a header names, and what is wrong with it."""
     try:
-        names = next(csv_reader([line]), [])
+        names: list[str] = next(csv_reader([line]), [])
     except csv.Error as error:
         return [], f"its header is not valid CSV: {error}"
     names = _declared_names([name.strip() for name in names], table)
