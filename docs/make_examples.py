@@ -28,7 +28,8 @@ PAGES = (
     ROOT / "docs" / "operations.md",
     ROOT / "docs" / "projects.md",
     ROOT / "docs" / "scripts.md",
-    ROOT / "docs" / "strategies.md",
+    ROOT / "docs" / "strategies" / "id.md",
+    ROOT / "docs" / "strategies" / "viewtree.md",
 )
 LIVE_PAGES = (
     ROOT / "README.md",

@@ -21,7 +21,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Leave links to other files of the repository out."""
-    return _LINK.sub(_link_of_page, markdown)
+    depth = page.file.src_uri.count("/")
+    return _LINK.sub(lambda link: _link_of_page(link, "../" * depth), markdown)
 
 
 def _link_of_readme(link: re.Match[str]) -> str:
@@ -31,7 +32,8 @@ def _link_of_readme(link: re.Match[str]) -> str:
     return link[0] if target.startswith(("http", "#")) else link[1]
 
 
-def _link_of_page(link: re.Match[str]) -> str:
-    if link[2] in ("../README.md", "README.md"):
-        return f"[{link[1]}](index.md)"
-    return link[1] if link[2].startswith("../") else link[0]
+def _link_of_page(link: re.Match[str], up: str) -> str:
+    """The link of a page that is `up` below the first one."""
+    if link[2] in (f"{up}../README.md", "README.md"):
+        return f"[{link[1]}]({up}index.md)"
+    return link[1] if link[2].startswith(f"{up}../") else link[0]

@@ -8,6 +8,7 @@ import pytest
 
 from docs.live_pages import refreshed_live
 from docs.make_examples import LIVE_PAGES, PAGES, ROOT, refreshed
+from docs.make_strategies import FOLDER, pictures
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,6 +50,13 @@ def test_wrong_output_of_a_live_page_is_noticed() -> None:
     assert "(exit code 2)" in refreshed_live(command, ROOT / "examples")
 
 
+def test_pictures_of_strategies_are_those_of_the_code() -> None:
+    for name, text in pictures():
+        file = FOLDER / f"{name}.svg"
+        assert file.read_text("utf-8") == text, "run `make docs`, and look at what changed"
+        assert file.name in (ROOT / "docs" / "strategies" / f"{name}.md").read_text("utf-8")
+
+
 def test_files_of_a_page_are_there_for_its_commands() -> None:
     page = (
         "```sql\n-- t.sql\nCREATE TABLE t (x int);\n```\n"
@@ -58,7 +66,7 @@ def test_files_of_a_page_are_there_for_its_commands() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    pages = [README, CONTRIBUTING, *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")]
+    pages = [README, CONTRIBUTING, *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")]
     for page in pages:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s#]+)(#[^)\s]*)?\)")
 
 
 def test_every_page_has_its_place_in_the_site() -> None:
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     placed = re.findall(r"[\w/]+\.md\b", settings.partition("nav:")[2].partition("nav:")[2])
-    assert sorted(placed) == sorted(["index.md", *(page.name for page in PAGES)])
+    assert sorted(placed) == sorted(
+        ["index.md", *(page.relative_to(DOCS).as_posix() for page in PAGES)]
+    )
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
