@@ -10,7 +10,7 @@ Row = tuple[Any, ...]
 Database = Mapping[str, Mapping[Row, int]]
 """For each relation its rows with their multiplicities."""
 
-UNREADABLE = "no min or max: a value was deleted more often than inserted"
+UNREADABLE = "no min, max or number of values: a value was deleted more often than inserted"
 """Stands for an extreme that no multiset of values explains; reading it must be an error."""
 
 
@@ -36,7 +36,7 @@ def of_nothing(query: ConjunctiveQuery) -> Any:
     """The value of a query without outputs when nothing joins."""
     if not query.aggregates:
         return 0
-    return tuple(0 if a.function == "count" else None for a in query.aggregates)
+    return tuple(0 if a.function.startswith("count") else None for a in query.aggregates)
 
 
 def _bindings(
@@ -73,6 +73,8 @@ def _aggregate(
             return total / present if present else None
     if any(n < 0 for n in net.values()):
         return UNREADABLE
+    if function == "count_distinct":
+        return len(net)
     return (min if function == "min" else max)(net, default=None)
 
 

@@ -228,7 +228,7 @@ def aggregates_over(atoms: list[Atom]) -> SearchStrategy[Aggregate]:
     return st.one_of(
         count,
         st.builds(Aggregate, st.sampled_from(["sum", "avg"]), product),
-        st.builds(Aggregate, st.sampled_from(["min", "max"]), column),
+        st.builds(Aggregate, st.sampled_from(["min", "max", "count_distinct"]), column),
     )
 
 

@@ -37,6 +37,8 @@ STEPS, SEEDS = (400, 8) if LONG else (40, 2)
 ONE = "Q(g; min(x), max(x)) = R(g, x)"
 SUMS = "Q(g; sum(x), min(x), count(), max(x), avg(x)) = R(g, x)"
 TWO = "Q(g; min(x), max(y), count(x)) = R(g, x) * S(g, y)"
+DISTINCT = "Q(g; count_distinct(x), sum(y), count_distinct(y), max(y)) = R(g, x, y)"
+VALUES = "Q(g, y; count_distinct(x), count_distinct(y)) = R(g, x) * S(g, y)"
 ALL = "Q(; max(x), min(x)) = R(g, x) * S(g)"
 HEAD = "Q(g, x; max(x), min(y)) = R(g, x) * S(g, y)"
 PATH = "Q(h; min(x), max(y)) = R(g, x) * S(g, h) * T(h, y)"
@@ -69,6 +71,10 @@ CASES: list[tuple[str, dict[str, Any], dict[str, tuple[Make, ...]]]] = [
     (ONE, {}, {"R": (whole, mixed)}),
     (ONE, {}, {"R": (whole, name)}),
     (TWO, {}, {"R": (whole, name), "S": (whole, name)}),
+    (DISTINCT, {}, {"R": (whole, cents, whole)}),
+    (DISTINCT, {"output": "list"}, {"R": (day, name, wild)}),
+    (VALUES, {}, {"R": (whole, price), "S": (whole, whole)}),
+    (VALUES, {"strategy": "delta"}, {"R": (whole, wild), "S": (whole, day)}),
 ]
 
 
@@ -158,6 +164,31 @@ def test_nulls_have_no_extreme_but_are_rows():
     live.update("R", (1, None), -2)
     assert dict(live.enumerate()) == {(2,): (None, None, 0, 1)}
     assert compiled(live)
+
+
+def test_distinct_values_are_counted_without_nulls():
+    live = vk.maintain("Q(g; count_distinct(x), count()) = R(g, x)", engine="compiled")
+    replica = Replica(live)
+    live.update_batch("R", [(1, "a"), (1, "a"), (1, "b"), (1, None), (2, None)])
+    assert dict(live.enumerate()) == {(1,): (2, 4), (2,): (0, 1)}
+    live.update("R", (1, "a"), -1)
+    assert live.lookup((1,)) == (2, 3)
+    live.update_batch("R", [(1, "a"), (1, None), (2, None)], [-1, -1, -1])
+    assert replica.content == dict(live.enumerate()) == {(1,): (1, 1)}
+    live.update("R", (1, "c"), -1)
+    with pytest.raises(vk.RingError, match="number of distinct values"):
+        live.lookup((1,))
+    live.update("R", (1, "c"))
+    assert live.lookup((1,)) == (1, 1)
+
+
+def test_inserts_alone_count_distinct_values():
+    for engine_name in ("compiled", "reference"):
+        live = vk.maintain(
+            "Q(g; count_distinct(x), min(x)) = R(g, x)", engine=engine_name, insert_only=True
+        )
+        live.update_batch("R", [(1, 3), (1, 3), (1, 4)])
+        assert live.lookup((1,)) == (2, 3)
 
 
 def test_deletes_may_overtake_inserts_until_somebody_reads():

@@ -160,7 +160,7 @@ def as_some_table(choose: random.Random, rows: list[tuple[Any, ...]], makers: tu
     columns = zip(*rows, strict=True)
     arrays = [pa.array(c, ARROW[m]) for c, m in zip(columns, makers, strict=True)]
     return pa.Table.from_arrays(
-        [pa.concat_arrays([a, a])[len(a) :] for a in arrays], list("ab")[: len(arrays)]
+        [pa.concat_arrays([a, a])[len(a) :] for a in arrays], list("abc")[: len(arrays)]
     )
 
 

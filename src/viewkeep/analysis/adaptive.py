@@ -9,6 +9,7 @@ from itertools import combinations
 from viewkeep.analysis.delta_rank import delta_rank
 from viewkeep.analysis.exponents import Bounds, Linear, in_epsilon
 from viewkeep.analysis.verdict import Verdict
+from viewkeep.query.aggregates import ORDERED
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
 
 _ADAPTIVE = Bounds(
@@ -54,7 +55,7 @@ class AdaptiveShape:
 
 def find_shape(query: ConjunctiveQuery) -> AdaptiveShape | None:
     """The first shape that the query has, up to renaming; counts and sums need a ring."""
-    extreme = any(aggregate.function in ("min", "max") for aggregate in query.aggregates)
+    extreme = any(aggregate.function in ORDERED for aggregate in query.aggregates)
     repeated = any(len(atom.variables) != len(atom.schema) for atom in query.atoms)
     if query.inputs or extreme or repeated:
         return None

@@ -1,4 +1,4 @@
-"""What min and max cost: their values are kept in order, and some updates merge them.
+"""What min, max and distinct values cost: values are kept in order, and some updates merge them.
 
 A sum is one number however many rows it is over; the minimum of a group that also loses values
 needs all of them. They are kept in ordered multisets, so that one value is added in O(log N). An
@@ -15,6 +15,7 @@ from viewkeep.analysis.edge_cover import edge_cover
 from viewkeep.analysis.exponents import Bounds, EpsilonExponent, Exponent, Linear
 from viewkeep.analysis.shape import join_shape
 from viewkeep.analysis.variable_order import BOUND, ZERO, JoinShape, VariableOrder
+from viewkeep.query.aggregates import COUNT_DISTINCT, ORDERED
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.constraints import closure
 from viewkeep.query.expressions import columns_of
@@ -22,7 +23,7 @@ from viewkeep.query.expressions import columns_of
 
 @dataclass(frozen=True, slots=True)
 class OrderedValues:
-    """The values of a min or max: the atom that has them, and the variables they depend on."""
+    """The values of such an aggregate: the atom that has them, and the variables they depend on."""
 
     atom: int
     variables: frozenset[str]
@@ -31,14 +32,14 @@ class OrderedValues:
 def ordered_values(query: ConjunctiveQuery) -> tuple[OrderedValues, ...]:
     """The values that are kept in order, in the names of the query's fracture.
 
-    Inserts alone get by with the extreme value, which is a single one.
+    Inserts alone get by with the extreme value, which is a single one; to count distinct values
+    takes all of them.
     """
-    if query.constraints.insert_only:
-        return ()
+    kept = (COUNT_DISTINCT,) if query.constraints.insert_only else ORDERED
     copies = fracture(query).atoms if query.inputs else query.atoms
     ordered = list[OrderedValues]()
     for aggregate in query.aggregates:
-        if aggregate.function in ("min", "max") and aggregate.argument is not None:
+        if aggregate.function in kept and aggregate.argument is not None:
             names = columns_of(aggregate.argument)
             atom = next(i for i, each in enumerate(query.atoms) if names <= each.schema)
             pairs = zip(query.atoms[atom].variables, copies[atom].variables, strict=True)

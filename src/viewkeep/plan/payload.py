@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from viewkeep.errors import QueryError, RingError
-from viewkeep.query.aggregates import Aggregate, Term
+from viewkeep.query.aggregates import COUNT_DISTINCT, ORDERED, Aggregate, Term
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.evaluate.compile import compile_expression
 from viewkeep.query.expressions import Expression, columns_of
@@ -162,8 +162,8 @@ def _aggregate_components(query: ConjunctiveQuery, aggregate: Aggregate) -> list
     """A component per term, and last the number of rows in which the argument is not null."""
     if aggregate.argument is None:
         return []
-    if aggregate.function in ("min", "max"):
-        return [_extreme_component(query, aggregate)]
+    if aggregate.function in ORDERED:
+        return [_ordered_component(query, aggregate)]
     row_count = Component(INTEGERS, tuple(_presence_lift(query, lift) for lift in aggregate.lifts))
     if aggregate.function == "count":
         return [row_count]
@@ -224,11 +224,11 @@ def _lift_on_atom(query: ConjunctiveQuery, expression: Expression) -> tuple[int,
     return atom, compile_expression(expression, distinct_variables(query.atoms[atom].variables))
 
 
-def _extreme_component(query: ConjunctiveQuery, aggregate: Aggregate) -> Component:
+def _ordered_component(query: ConjunctiveQuery, aggregate: Aggregate) -> Component:
     """The values in order, with their counts; inserts alone get by with the extreme one."""
     assert aggregate.argument is not None
     atom, lift = _lift_on_atom(query, aggregate.argument)
-    if query.constraints.insert_only:
+    if query.constraints.insert_only and aggregate.function != COUNT_DISTINCT:
         return Component(MIN if aggregate.function == "min" else MAX, ((atom, lift),))
     return Component(MULTISETS, ((atom, lambda row: MULTISETS.lift(lift(row))),))
 
@@ -268,6 +268,8 @@ def _aggregate_reader(
                 if element[end - 1]
                 else None
             )
+        case "count_distinct":
+            return lambda element: element[start].distinct
         case _ if query.constraints.insert_only:
             return lambda element: element[start]
         case "min":

@@ -11,7 +11,14 @@ from functools import cached_property
 from viewkeep.errors import QueryError
 from viewkeep.query.expressions import Call, Expression, columns_of, literal
 
-FUNCTIONS = ("sum", "count", "avg", "min", "max")
+EXTREMES = ("min", "max")
+
+COUNT_DISTINCT = "count_distinct"
+
+ORDERED = (*EXTREMES, COUNT_DISTINCT)
+"""Aggregates that need the values of a group, which are kept in order."""
+
+FUNCTIONS = ("sum", "count", "avg", *ORDERED)
 """The aggregates of the notation."""
 
 
@@ -49,11 +56,11 @@ class Aggregate:
     def terms(self) -> tuple[Term, ...]:
         """The argument as a sum of products of lifts; one empty product for `count()`.
 
-        min and max do not distribute over sums, so their argument is one lift.
+        What is kept in order does not distribute over sums, so its argument is one lift.
         """
         if self.argument is None:
             return (Term((), ()),)
-        if self.function in ("min", "max"):
+        if self.function in ORDERED:
             return (Term((), (self.argument,)),)
         return tuple(_product_term(product) for product in _lift_products(self.argument))
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from viewkeep.errors import RingError
 from viewkeep.rings.ordered_tree import (
+    Node,
     Tree,
     Visits,
     add_value,
@@ -44,10 +45,17 @@ class Multiset:
         tree = self._valid_tree()
         return None if tree is None else tree.highest
 
+    @property
+    def distinct(self) -> int:
+        """How many different values there are."""
+        tree = self._valid_tree()
+        return 0 if tree is None else tree.size
+
     def _valid_tree(self) -> Tree:
         if self.values is not None and self.values.negative:
             raise RingError(
-                "a value was deleted more often than inserted: it has no min or max yet"
+                "a value was deleted more often than inserted: there is no min or max, and no "
+                "number of distinct values, yet"
             )
         return self.values
 
@@ -63,6 +71,15 @@ class Multiset:
 
     def __reduce__(self) -> tuple[Callable[..., "Multiset"], tuple[Any, ...]]:
         return _restored, (self.number, list(entries(self.values)))
+
+
+def multiset_of_size(size: int, count: int) -> Multiset:
+    """A multiset that is asked for the number of its values only: they lie elsewhere."""
+    if not size:
+        return _ZERO
+    node = Node(size, count)
+    node.size = size
+    return Multiset(0, node)
 
 
 def _restored(number: int, pairs: Iterable[tuple[Any, int]]) -> Multiset:

@@ -1,10 +1,13 @@
-"""Min and max as machine code: the values of each group in order, beside what is summed.
+"""Min, max and the number of distinct values as machine code: the values of each group in order,
+beside what is summed.
 
 Where the ring of ordered multisets has one element for the group g, with the values of x and their
 counts, the compiled engine has a map of counts by (g, x), its *values*. An index of that map keeps
 the values of a group as a heap (`emit/heaps.py`), so that a change takes O(log N) and the extreme
 is the first. Values flow through joins as keys do: where a map V(g) is multiplied by a payload, its
 values are looped over and the counts multiplied, in blocks of their own beside those of the sums.
+
+Distinct values are counted by the length of a group's list, of which no order is asked.
 
 Nulls are counted as one more value, behind all others: then a group has values if and only if it
 has rows. That holds while no count is negative; a result that is read while deletes have overtaken
@@ -36,16 +39,19 @@ from viewkeep.plan.program import (
     fresh,
     opened,
 )
-from viewkeep.query.aggregates import Aggregate
+from viewkeep.query.aggregates import COUNT_DISTINCT, EXTREMES, ORDERED, Aggregate
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.expressions import Column as Variable
 from viewkeep.rings import MAX, MIN, MULTISETS, ProductRing, Ring
-from viewkeep.rings.multiset import Multiset
+from viewkeep.rings.multiset import Multiset, multiset_of_size
 from viewkeep.rings.ordered_tree import build
 
 if TYPE_CHECKING:
     from viewkeep.engine.compiled.formats import Format
     from viewkeep.engine.compiled.values import Coder
+
+UNORDERED = "any_i"
+"""The order of a list whose length alone is asked for."""
 
 OVERTAKEN = "deletes have overtaken their inserts, and then values have no order in machine code"
 
@@ -54,7 +60,8 @@ _UNORDERED = "its values are not all integers, decimals, floats, dates, timestam
 
 @dataclass(frozen=True)
 class Extreme:
-    """A min or max of a query: its place in the payload, and where its values are."""
+    """A min, max or number of distinct values of a query: its place in the payload, and where its
+    values are."""
 
     place: int
     function: str
@@ -75,12 +82,14 @@ class Extreme:
     def element(self, value: Any, count: int) -> Any:
         """What of the ring element can be seen: the extreme, with the sign of the count."""
         present = value is not None and count
+        if self.function == COUNT_DISTINCT:
+            return multiset_of_size(value if present else 0, 1 if count > 0 else -1)
         return self.element_of(0, [(value, 1 if count > 0 else -1)] if present else [])
 
     def element_of(self, number: int, values: list[tuple[Any, int]]) -> Any:
         """The ring element of values in order with their counts, or of a number where none are
         lifted."""
-        if not self.insert_only:
+        if not self.insert_only or self.function == COUNT_DISTINCT:
             return Multiset(number, build(values))
         if not values:
             return 0 if number else None
@@ -136,8 +145,8 @@ class OrderedProgram:
 
 
 def extreme_aggregates(query: ConjunctiveQuery) -> list[Aggregate]:
-    """The min and max aggregates of a query."""
-    return [each for each in query.aggregates if each.function in ("min", "max")]
+    """The aggregates of a query whose values are kept in order."""
+    return [each for each in query.aggregates if each.function in ORDERED]
 
 
 def without_extremes(query: ConjunctiveQuery, ring: Ring[Any]) -> Ring[Any]:
@@ -178,8 +187,7 @@ def plan_extremes(
         program = values.extended()
         counted |= values.counted
         for number, aggregate in enumerate(query.aggregates):
-            if aggregate.function in ("min", "max") and _name(aggregate) == variable:
-                form = _order_of(coder.domains[variable].format, aggregate)
+            if aggregate.function in ORDERED and _name(aggregate) == variable:
                 extremes.append(
                     Extreme(
                         places[number],
@@ -188,7 +196,7 @@ def plan_extremes(
                         values.atom,
                         values.read.key,
                         values.read_values,
-                        f"{aggregate.function}_{form}",
+                        _order_of(query, aggregate, coder.domains[variable].format),
                         query.constraints.insert_only,
                     )
                 )
@@ -201,12 +209,19 @@ def _name(aggregate: Aggregate) -> str:
     return aggregate.argument.name
 
 
-def _order_of(form: "Format | None", aggregate: Aggregate) -> str:
-    """How codes of a format are compared: as integers, or as the bits of floats."""
-    order = "i" if form is None else form.order
-    if not order:
+def _order_of(query: ConjunctiveQuery, aggregate: Aggregate, form: "Format | None") -> str:
+    """The order of a list of values: which are first, and how codes of a format are compared.
+
+    Distinct values are counted in any order, that of a min or max of theirs if there is one.
+    """
+    kind = "i" if form is None else form.order
+    if not kind:
         raise Unfit(f"{aggregate}: {_UNORDERED}")
-    return order
+    if aggregate.function != COUNT_DISTINCT:
+        return f"{aggregate.function}_{kind}"
+    same = (a.function for a in query.aggregates if a.argument == aggregate.argument)
+    function = next((each for each in same if each in EXTREMES), None)
+    return UNORDERED if function is None else f"{function}_{kind}"
 
 
 def _program_obstacle(program: Program) -> str:

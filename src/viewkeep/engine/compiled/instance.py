@@ -8,6 +8,7 @@ import numpy as np
 from viewkeep.engine.compiled.emit.program import emit_program
 from viewkeep.engine.compiled.extremes import OVERTAKEN, OrderedProgram, plan_extremes
 from viewkeep.engine.compiled.fast_path import FastPaths
+from viewkeep.engine.compiled.formats import NULL
 from viewkeep.engine.compiled.layout import DICTIONARY, NEGATIVE, Store, unread_inputs
 from viewkeep.engine.compiled.llvm import machine
 from viewkeep.engine.compiled.llvm.translate import TOO_WIDE
@@ -19,6 +20,7 @@ from viewkeep.engine.compiled.unread_maps import WIDE, without_unread_maps
 from viewkeep.engine.compiled.values import Coder, Domain
 from viewkeep.plan.payload import Payload
 from viewkeep.plan.program import Program
+from viewkeep.query.aggregates import COUNT_DISTINCT
 from viewkeep.query.conjunctive import ConjunctiveQuery
 
 Row = tuple[Any, ...]
@@ -171,7 +173,12 @@ class Instance:
         if self.extremes is None:
             return elements
         pairs = zip(self.extremes.each, codes, strict=True)
-        values = [self.coder.decode(own, self._domains[each.variable]) for each, own in pairs]
+        values = [
+            self.coder.decode(own, self._domains[each.variable])
+            if each.function != COUNT_DISTINCT
+            else np.where(own == NULL, 0, own).tolist()
+            for each, own in pairs
+        ]
         return self.extremes.completed(elements, values)
 
     def elements(self, rows: Words, store: Store, atoms: frozenset[int] | None) -> list[Any]:

@@ -17,7 +17,7 @@ from viewkeep.engine.compiled.formats import FLOATS, INTEGERS, NULL, Decimals, F
 from viewkeep.engine.compiled.rings import RingShape, Unfit, encode_integer, number_text, zero_text
 from viewkeep.engine.compiled.values import Coder
 from viewkeep.plan.payload import distinct_variables
-from viewkeep.query.aggregates import Aggregate, Term
+from viewkeep.query.aggregates import ORDERED, Aggregate, Term
 from viewkeep.query.conjunctive import ConjunctiveQuery
 from viewkeep.query.expressions import Call, Expression, Literal, columns_of
 from viewkeep.query.expressions import Column as Variable
@@ -95,7 +95,7 @@ class Sums:
     units: Mapping[tuple[int, int], int]
     """By atom and number of the float, the e of its units 2^-e."""
     places: Mapping[int, int]
-    """By number of the aggregate, the place of each min and max among the ring's components."""
+    """By number of the aggregate, the place of those that are kept in order in the payload."""
 
     def decode(self, numbers: Any, atoms: frozenset[int]) -> tuple[Any, ...]:
         """The ring element of a product over some atoms."""
@@ -144,7 +144,7 @@ class _Planner:
     def plan(self) -> Sums:
         components, places = [Component()], dict[int, int]()
         for number, aggregate in enumerate(self._query.aggregates):
-            if aggregate.function in ("min", "max"):
+            if aggregate.function in ORDERED:
                 places[number] = len(components) + len(places)
             else:
                 components += self._aggregate_components(aggregate)

@@ -1,9 +1,10 @@
 """From a view to its stages: as few as its operators allow."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from viewkeep.errors import QueryError, UnsupportedError
-from viewkeep.query.aggregates import Aggregate
+from viewkeep.query.aggregates import COUNT_DISTINCT, Aggregate
 from viewkeep.query.algebra import (
     AggregateColumn,
     AntiJoin,
@@ -33,6 +34,7 @@ from viewkeep.sql.source import describe_position
 from viewkeep.sql.stages.core import Core, core_of
 from viewkeep.sql.stages.matches import joined_matches, single_antijoins
 from viewkeep.sql.stages.model import Branch, Feed, Kind, Stage, StagePlan, Step, kept_places
+from viewkeep.sql.stages.one_pass import in_one_pass
 
 WAY_OUT = "an embedded lake keeps such a view: vk.Keeper(folder).create_view(name, sql)"
 
@@ -62,7 +64,7 @@ def plan_sql(sql: str, tables: Mapping[str, Table]) -> StagePlan:
 def plan_stages(tree: Node) -> StagePlan:
     """The stages of an algebra tree."""
     planner = _StagePlanner()
-    root, steps = planner.root(tree)
+    root, steps = planner.root(in_one_pass(tree))
     tables = {node.name: node.table for node in walk(tree) if isinstance(node, Scan)}
     return StagePlan(planner.needed(root), steps, tree.schema, tuple(tables.items()))
 
@@ -174,7 +176,8 @@ class _StagePlanner:
         return (self._stage(query, Kind.GROUPS, core).then(Step(names, (), tuple(outputs))),)
 
     def _aggregate(self, call: AggregateColumn, core: Core, node: GroupBy) -> Aggregate:
-        if call.others or call.order or call.type is not None:
+        counts_values = call.function == COUNT_DISTINCT
+        if call.others or call.order or (call.type is not None and not counts_values):
             raise NotConjunctive(f"the aggregate {call.function}()", node)
         return conjunctive_aggregate(call, core.flat, core.schema)
 
@@ -191,7 +194,7 @@ class _StagePlanner:
         outputs = outputs or [Output(f"{HIDDEN}row", Literal(1, Type("int")))]
         leaf = self._leaf(Project(node.child, tuple(outputs)))
         aggregates = tuple(
-            AggregateColumn(c.name, c.function, Column(names[c.name]) if c.name in names else None)
+            replace(c, argument=Column(names[c.name]) if c.name in names else None)
             for c in node.aggregates
         )
         return GroupBy(leaf, node.keys, aggregates)

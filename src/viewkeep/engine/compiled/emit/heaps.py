@@ -45,6 +45,9 @@ _TEXT = f"""\
 def order_text(order: str) -> Iterator[Function]:
     """Whether the code a comes before b: `min_i`, `max_f`, `min_t`, ..."""
     function, kind = order.split("_")
+    if function == "any":
+        yield Function(f"before_{order}", "t, a, b", ["    return 0"], inline=True)
+        return
     lines = [f"    if a == b or a == {NULL}:", "        return 0"]
     lines += [f"    if b == {NULL}:", "        return 1"]
     first, second = ("a", "b") if function == "min" else ("b", "a")

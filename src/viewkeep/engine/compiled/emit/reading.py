@@ -17,6 +17,7 @@ from viewkeep.engine.compiled.formats import NULL
 from viewkeep.engine.compiled.function import Function
 from viewkeep.engine.compiled.layout import Memory, Store
 from viewkeep.plan.program import Access, Join, Program, Step, Union
+from viewkeep.query.aggregates import COUNT_DISTINCT
 
 OUTPUT, TOTAL = "output", "total"
 """Locals that take output tuples that must be summed, and the payload of a look-up."""
@@ -106,6 +107,8 @@ class ReadingWriter:
 
     def _write_extreme(self, writer: StepWriter, extreme: Extreme, names: Names) -> str:
         """The variable with the code of an extreme, of the group that the names tell."""
+        if extreme.function == COUNT_DISTINCT:
+            return self._write_distinct_count(writer, extreme, names)
         if not extreme.values:
             return names[extreme.variable]
         store = self.memory.stores[extreme.values]
@@ -114,6 +117,22 @@ class ReadingWriter:
         code = writer.fresh("code")
         writer.emit(f"{code} = {NULL}", f"if {count} != 0:", f"    {code} = {at}[0]")
         return code
+
+    def _write_distinct_count(self, writer: StepWriter, extreme: Extreme, names: Names) -> str:
+        """The variable with the number of a group's values, null not among them."""
+        if not extreme.values:
+            code = writer.fresh("code")
+            writer.emit(
+                f"{code} = 1", f"if {names[extreme.variable]} == {NULL}:", f"    {code} = 0"
+            )
+            return code
+        store = self.memory.stores[extreme.values]
+        index, table = store.heap(frozenset(extreme.group), extreme.order), store.table
+        _, count = writer.list_search(index, names)
+        key = [str(NULL) if v == extreme.variable else names[v] for v in store.key]
+        find = f"find_{table.shape}({descriptor(table.at)}, {call_arguments(key)})"
+        writer.emit(f"if {count} != 0:", f"    if {find} != 0:", f"        {count} -= 1")
+        return count
 
     def _look_up_text(self, inputs: Names) -> Function:
         """The payload of one output tuple, into the words of the total."""
