@@ -63,11 +63,11 @@ VIEWS = {
     "count distinct": "select did, count(distinct pid) as n from uses group by did",
     "count distinct and more": "select pid, count(distinct did) as n, sum(amount) as s, "
     "count(distinct amount) as m from uses group by pid",
-    "count distinct of several": "select p.kind, count(distinct u.did) as n, count(distinct u.amount "
-    "+ 1) as m, count(distinct p.kind) as k, count(*) as c "
+    "count distinct of several": "select p.kind, count(distinct u.did) as n, "
+    "count(distinct u.amount + 1) as m, count(distinct p.kind) as k, count(*) as c "
     "from uses u join parts p on u.pid = p.pid group by p.kind having count(distinct u.did) > 1",
-    "count distinct of floats": "select pid, count(distinct share) as n, count(distinct name) as m, "
-    "count(*) as c from makers group by pid",
+    "count distinct of floats": "select pid, count(distinct share) as n, "
+    "count(distinct name) as m, count(*) as c from makers group by pid",
     "total of distinct": "select count(distinct amount) as n, sum(distinct amount) as s, "
     "count(*) as c from uses",
     "filter": "select did, count(*) filter (where amount > 1) as n from uses group by did",
@@ -116,7 +116,13 @@ VIEWS = {
     "triangle": "select count(*) as n from uses a join uses b on a.pid = b.did "
     "join uses c on b.pid = c.did and c.pid = a.did",
 }
-COMPILED = ("having", "count distinct and more", "count distinct of several", "groups of a left join", "floats")
+COMPILED = (
+    "having",
+    "count distinct and more",
+    "count distinct of several",
+    "groups of a left join",
+    "floats",
+)
 """The views that the compiled engine keeps in every run."""
 SMALL = [None, 0, 1, 2, 3]
 

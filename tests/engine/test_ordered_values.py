@@ -72,7 +72,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, tuple[Make, ...]]]] = [
     (ONE, {}, {"R": (whole, name)}),
     (TWO, {}, {"R": (whole, name), "S": (whole, name)}),
     (DISTINCT, {}, {"R": (whole, cents, whole)}),
-    (DISTINCT, {"output": "list"}, {"R": (day, name, wild)}),
+    (DISTINCT, {"output": "list"}, {"R": (day, name, number)}),
     (VALUES, {}, {"R": (whole, price), "S": (whole, whole)}),
     (VALUES, {"strategy": "delta"}, {"R": (whole, wild), "S": (whole, day)}),
 ]

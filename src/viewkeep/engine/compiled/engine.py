@@ -6,6 +6,7 @@ is taken back and raises `Overflow`.
 """
 
 import ctypes
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -368,9 +369,9 @@ class CompiledEngine(Instance):
     def _values(self, each: Map, extreme: Extreme) -> dict[Row, list[tuple[Any, int]]]:
         """By entry of a map, the values of an extreme's variable in order, with their counts."""
         assert self.extremes is not None
-        values: dict[Row, list[tuple[Any, int]]] = {}
         if extreme.atom not in each.atoms:
-            return values
+            return {}
+        values: dict[Row, Counter[Any]] = {}
         source = self.extremes.values_of(each, extreme)
         places = [source.key.index(v) for v in each.key]
         value_place = source.key.index(extreme.variable)
@@ -379,8 +380,9 @@ class CompiledEngine(Instance):
             count = payload if source.live else payload[0]
             if row[value_place] is not None and count:
                 key = tuple([row[place] for place in places])
-                values.setdefault(key, []).append((row[value_place], count))
-        return {row: sorted(own) for row, own in values.items()}
+                values.setdefault(key, Counter())[row[value_place]] += count
+        pairs = {row: sorted((v, n) for v, n in own.items() if n) for row, own in values.items()}
+        return {row: own for row, own in pairs.items() if own}
 
     def sizes(self) -> dict[str, int]:
         """How many entries each map has."""
