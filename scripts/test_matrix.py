@@ -1,28 +1,35 @@
 """Runs the core of the lake's tests with every version of Spark that is supported.
 
-    python scripts/test_matrix.py [--cache FOLDER] [--docs] [3.5.9 4.0.5-connect ...]
+    python scripts/test_matrix.py [--cache FOLDER] [--docs] [--remove] [3.5.9 4.0.5-connect ...]
 
-Each version has an environment of its own below the cache folder, from the package index. With
-`--docs`, the results are written into docs/spark_versions.md, beside those of versions that were
-not run now.
+Each version has an environment of its own below the cache folder, from the package index: 700 MB
+to 1 GB each, which `--remove` deletes when the version has run. With `--docs`, the results are
+written into docs/spark_versions.md, beside those of versions that were not run now.
 """
 
 import argparse
 import json
 import os
-import re
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "spark_versions.md"
 START, END = "<!-- results -->", "<!-- end of results -->"
-VERSIONS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0")
-KINDS = ("classic", "connect")
+RUNS = (
+    *(("3.5.9", "classic"), ("3.5.7", "connect")),
+    *((version, kind) for version in ("4.0.5", "4.1.4", "4.2.1", "4.3.0")
+      for kind in ("classic", "connect")),
+)  # fmt: skip
+"""The newest version of each line; of Spark 3.5 also the newest that has a server of Connect."""
+CONNECT_SERVER = "org.apache.spark:spark-connect_2.12"
+"""The server of Spark 3.5, which is not among the jars that its package brings."""
 TESTS = (
     "tests/keeper/test_spark_versions.py",
     "tests/keeper/test_end_to_end.py",
@@ -67,22 +74,31 @@ def run(version: str, kind: str, cache: Path, more: Sequence[str]) -> Result:
     environment.pop("VIEWKEEP_CONNECT", None)
     if kind == "connect":
         environment["VIEWKEEP_CONNECT"] = "1"
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "default"]
-    log = cache / f"{version}-{kind}.log"
+        if version.startswith("3."):
+            server = f"--packages {CONNECT_SERVER}:{version} pyspark-shell"
+            environment["PYSPARK_SUBMIT_ARGS"] = server
+    log, report = (cache / f"{version}-{kind}.{end}" for end in ("log", "xml"))
+    report.unlink(missing_ok=True)
+    command = [python, "-m", "pytest", "-p", "no:cacheprovider", "-W", "default"]
+    command += [f"--junit-xml={report}"]
     with log.open("w") as file:
         subprocess.run(
             [*command, "-k", CHOSEN, *TESTS, *more],
             cwd=ROOT, env=environment, stdout=file, stderr=subprocess.STDOUT, check=False,
         )  # fmt: skip
-    last = log.read_text().strip().rpartition("\n")[2]
-    counts = {what: int(n) for n, what in re.findall(r"(\d+) (passed|failed|skipped|error)", last)}
-    failed = counts.get("failed", 0) + counts.get("error", 0)
-    result = Result(
-        version, kind, counts.get("passed", 0), failed or (not counts), counts.get("skipped", 0),
-        round(time.monotonic() - start),
-    )  # fmt: skip
-    print(f"Spark {version} {kind}: {last} ({log})", flush=True)
+    result = Result(version, kind, *_counts(report), round(time.monotonic() - start))
+    print(f"{result} ({log})", flush=True)
     return result
+
+
+def _counts(report: Path) -> tuple[int, int, int]:
+    """Tests that passed, failed and were skipped; without a report, one that failed."""
+    if not report.exists():
+        return 0, 1, 0
+    [suite] = ElementTree.parse(report).getroot()
+    count = {name: int(suite.attrib[name]) for name in ("tests", "failures", "errors", "skipped")}
+    failed = count["failures"] + count["errors"]
+    return count["tests"] - failed - count["skipped"], failed, count["skipped"]
 
 
 def write_page(results: list[Result]) -> None:
@@ -112,20 +128,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "viewkeep-matrix")
     parser.add_argument("--docs", action="store_true")
+    parser.add_argument("--remove", action="store_true")
     parser.add_argument("versions", nargs="*")
     arguments, more = parser.parse_known_args()
     arguments.cache.mkdir(parents=True, exist_ok=True)
-    every = [(version, kind) for version in VERSIONS for kind in KINDS]
     chosen = [
         (version, kind)
-        for version, kind in every
+        for version, kind in RUNS
         if not arguments.versions or {version, f"{version}-{kind}"} & set(arguments.versions)
     ]
     results = []
-    for version, kind in chosen:
+    for place, (version, kind) in enumerate(chosen):
         results.append(run(version, kind, arguments.cache, more))
         if arguments.docs:
             write_page(results)
+        if arguments.remove and version not in {later for later, _ in chosen[place + 1 :]}:
+            shutil.rmtree(arguments.cache / f"spark-{version}")
     print(json.dumps([asdict(each) for each in results], indent=1))
     if any(each.failed for each in results):
         sys.exit(1)

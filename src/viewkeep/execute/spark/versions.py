@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from importlib import import_module
+from inspect import signature
 from typing import Any, cast
 from uuid import uuid4
 
@@ -65,6 +66,18 @@ def frame_of_arrow(
     columns = [_python_values(column) for column in whole.columns]
     tuples = list(zip(*columns, strict=True)) if columns else [()] * whole.num_rows
     return spark.createDataFrame(tuples, types)
+
+
+def arrow_schema_of(schema: StructType) -> pa.Schema:
+    """The schema of Arrow for columns of Spark, moments in UTC: before 4.3 no zone is asked for.
+
+    >>> from pyspark.sql.types import TimestampType
+    >>> print(arrow_schema_of(StructType().add("at", TimestampType())))
+    at: timestamp[us, tz=UTC]
+    """
+    translate: Any = import_module("pyspark.sql.pandas.types").to_arrow_schema
+    asks = "timezone" in signature(translate).parameters
+    return translate(schema, timezone="UTC") if asks else translate(schema)
 
 
 def _python_values(column: pa.ChunkedArray) -> list[Any]:

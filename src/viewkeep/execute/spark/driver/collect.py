@@ -14,7 +14,6 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -37,7 +36,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from viewkeep.execute.spark.versions import frame_of_arrow, union
+from viewkeep.execute.spark.versions import arrow_schema_of, frame_of_arrow, union
 from viewkeep.query.evaluate.rows import Rows
 from viewkeep.query.expressions import Call, back_quote
 from viewkeep.query.expressions import Column as Reference
@@ -85,7 +84,7 @@ class Relation:
     @property
     def schema(self) -> Schema:
         """The columns."""
-        return declared_fields(to_arrow_schema(self.frame.schema, timezone="UTC"))
+        return declared_fields(arrow_schema_of(self.frame.schema))
 
     @property
     def table(self) -> pa.Table | None:
@@ -153,7 +152,7 @@ class CollectedRows(Relation):
 
 def local(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> CollectedRows:
     """A table, with the types of a schema; however it was collected, its types are the same."""
-    arrow = table.schema if schema is None else to_arrow_schema(schema, timezone="UTC")
+    arrow = table.schema if schema is None else arrow_schema_of(schema)
     fields = declared_fields(arrow)
     return CollectedRows(spark, fields, table.cast(arrow_schema(fields)))
 
@@ -184,7 +183,7 @@ def type_text(kind: DataType) -> str:
     >>> type_text(ArrayType(StructType([StructField("a b", IntegerType())])))
     'array<struct<`a b`:int>>'
     """
-    fields = declared_fields(to_arrow_schema(StructType([StructField("it", kind)]), timezone="UTC"))
+    fields = declared_fields(arrow_schema_of(StructType([StructField("it", kind)])))
     return str(fields[0].type) if fields else kind.simpleString()
 
 
@@ -242,7 +241,7 @@ def is_local(frame: DataFrame) -> bool:
 
 def collect_local(frame: DataFrame) -> pa.Table:
     """The rows of a local relation, without a job (`frame_rows` would start one)."""
-    schema = to_arrow_schema(frame.schema, timezone="UTC")
+    schema = arrow_schema_of(frame.schema)
     if any(pa.types.is_nested(field.type) for field in schema):
         return frame_rows(frame)  # a job, but its nested values need no reading
     columns: Iterable[tuple[Any, ...]] = zip(*frame.collect(), strict=True)
