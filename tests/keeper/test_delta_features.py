@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from tests.diffs.harness import Bag
 from tests.keeper.delta_fixtures import NAMES, ConnectorTable
 from viewkeep import Keeper, ViewkeepError
+from viewkeep.tables.spark_rows import frame_rows
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 BACKENDS = ("duckdb", "spark")
@@ -26,7 +27,7 @@ READABLE = [name for name in NAMES if name != "variant"]
 def read_rows(keeper: Keeper, name: str) -> Bag:
     """The rows of a table, as JSON tells their values."""
     rows: Any = keeper.read(name)
-    table = rows if isinstance(rows, pa.Table) else rows.toArrow()
+    table = rows if isinstance(rows, pa.Table) else frame_rows(rows)
     return Counter(tuple(map(_json_value, each.values())) for each in table.to_pylist())
 
 
