@@ -123,7 +123,7 @@ site-version: $(INSTALLED) ## Put the site of this version beside those of other
 
 lock: $(INSTALLED) ## Resolve pyproject.toml into requirements.lock, keeping versions that still fit
 	@$(PYTHON) -m uv --version >/dev/null 2>&1 || $(PYTHON) -m pip install --quiet uv
-	@$(PYTHON) -m uv pip compile pyproject.toml --all-extras --quiet --no-header \
+	@$(PYTHON) -m uv pip compile pyproject.toml --extra dev --quiet --no-header \
 		--no-emit-index-url --no-emit-find-links -o requirements.lock
 	@echo "requirements.lock is up to date; make setup installs it"
 

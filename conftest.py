@@ -2,4 +2,7 @@
 
 from importlib.util import find_spec
 
-collect_ignore_glob = [] if find_spec("psycopg") else ["src/viewkeep/sources/postgres/*"]
+collect_ignore_glob = [
+    *([] if find_spec("psycopg") else ["src/viewkeep/sources/postgres/*"]),
+    *([] if find_spec("pyiceberg") else ["src/viewkeep/tables/iceberg/[cht]*.py"]),
+]

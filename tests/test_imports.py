@@ -80,6 +80,7 @@ LIBRARY_FENCES = {
     "sqlglot": ("sql/*",),
     "pyspark": ("execute/spark/*",),
     "deltalake": ("tables/*",),
+    "pyiceberg": ("tables/iceberg/*",),
     "duckdb": ("execute/duckdb/*",),
     "openlineage": ("refresh/lineage.py",),
     "psycopg": ("sources/postgres/*",),

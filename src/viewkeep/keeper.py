@@ -122,7 +122,9 @@ class Keeper(LakeReader):
         place of one that is registered under the name, with another key or at another place.
 
         `location` is a folder, a URI or, in a lake with Spark, a name in one of its catalogs
-        ("catalog.schema.orders"), whose location is asked for once, now.
+        ("catalog.schema.orders"), whose location is asked for once, now. A table of Iceberg is
+        "iceberg://CATALOG/NAMESPACE.TABLE", by a catalog that pyiceberg is configured for, its
+        metadata file, or its folder where that has a version hint.
         Columns that its writers add, widen or drop are taken over by refreshes and new views. Views
         go on with the columns that they were created over; those that read a column which is gone
         or is not wider stop, and those that read a wider one are computed anew.

@@ -19,6 +19,7 @@ from viewkeep.tables.column_names import check_name, check_own_names, check_own_
 from viewkeep.tables.files.key_index import KeyIndex
 from viewkeep.tables.files.rewrite import write_files
 from viewkeep.tables.files.scans import Scans
+from viewkeep.tables.iceberg.place import iceberg_place
 from viewkeep.tables.log.delta import DataFile, LakeTable, Snapshot
 from viewkeep.tables.relations import StoredRows
 from viewkeep.tables.spark_rows import is_spark_frame, is_spark_schema, spark_columns
@@ -72,9 +73,10 @@ def register_table(
     constraints: Constraints,
     adapt: Adapt | None = None,
 ) -> None:
-    """Define an existing Delta table, which others write; with `adapt`, also in place of one that
-    is registered, whose views are adapted."""
+    """Define an existing table of Delta or Iceberg, which others write; with `adapt`, also in place
+    of one that is registered, whose views are adapted."""
     lake.place(name)
+    location = iceberg_place(location)
     if adapt is None or name not in lake.catalog.read().entries:
         lake.catalog.read().check_free(name)
     else:

@@ -28,6 +28,7 @@ from viewkeep.tables.files.scans import Scans
 from viewkeep.tables.log.delta import LakeTable, StorageError
 from viewkeep.tables.log.durable import local_path
 from viewkeep.tables.log.memory import log_memory
+from viewkeep.tables.open_table import open_table
 from viewkeep.tables.places import check_inside
 from viewkeep.tables.secrets import has_credentials
 
@@ -60,7 +61,7 @@ class Lake:
             check_inside(self.uri, uri)
         if memory is not None:
             memory[key] = True
-        return LakeTable(uri, self.options, self.is_durable)
+        return open_table(uri, self.options, self.is_durable)
 
     def place(self, name: str) -> str:
         """The folder of a table or view; names are plain, since they become parts of paths."""

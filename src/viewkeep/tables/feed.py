@@ -40,7 +40,6 @@ from viewkeep.tables.log.delta import (
 )
 from viewkeep.tables.log.entries import Commit
 from viewkeep.tables.log.memory import log_memory
-from viewkeep.tables.log.protocol import has_plain_feed
 from viewkeep.tables.net_changes import changes_between, checked_keys, compose_changes, net_feed
 from viewkeep.tables.relations import StoredRows
 from viewkeep.tables.row_differences import Mask
@@ -133,7 +132,9 @@ class Feed:
             with suppress(StorageError):  # a vacuum of another engine takes files of feeds
                 changes = self._read_change_files(commits[::-1])
                 return changes.effective() if self._leaves_columns_out(until) else changes
-        if not any(map(_is_computed_anew, commits or ())) and self._has_change_feed(since, until):
+        if not any(map(_is_computed_anew, commits or ())) and self.table.has_change_feed(
+            since, until
+        ):
             # Parts of it are gone, or a key stood twice for a while: the versions may still do.
             with suppress(StorageError, ChangeError):
                 return self._changes_of_change_feed(since, until, most)
@@ -210,16 +211,6 @@ class Feed:
         ]
 
     # --- the change data feed -------------------------------------------------------------------
-
-    def _has_change_feed(self, since: int, until: int) -> bool:
-        """Whether both versions have a feed that deltalake reads right."""
-        with storage_errors(self.table.uri):
-            old, new = (
-                DeltaTable(self.table.uri, version=version, storage_options=self.table.options)
-                for version in (since, until)
-            )
-            has_same_columns = old.schema() == new.schema()
-            return has_same_columns and has_plain_feed(old) and has_plain_feed(new)
 
     def _changes_of_change_feed(self, since: int, until: int, most: int) -> TableChanges:
         """The feed, netted: the first row before and the last row after, for each key."""
@@ -338,7 +329,7 @@ class Feed:
 
     def _unpaired_feed(self, since: int, until: int, most: int) -> pa.Table | None:
         """The change data feed after equal old and new rows cancel; None if there is no feed."""
-        if self._has_change_feed(since, until):
+        if self.table.has_change_feed(since, until):
             with suppress(StorageError):  # parts of it are gone
                 return net_copies(*self._feed_rows(self._read_feed(since, until, most)))
         return None
@@ -372,9 +363,11 @@ def _rows_in_files(files: Iterable[DataFile]) -> int:
     return sum(each.rows for each in files)
 
 
-def _stored_field(snapshot: Snapshot, field: Field) -> Field:
-    """A column as the files of a version have it."""
-    return field if snapshot.mapping is None else snapshot.mapping.stored_field(field)
+def _stored_field(snapshot: Snapshot, field: Field) -> tuple[Field, int | None]:
+    """A column as the files of a version have it, and its number there."""
+    if snapshot.mapping is None:
+        return field, None
+    return snapshot.mapping.stored_field(field), snapshot.mapping.stored(field.name).number
 
 
 def check_declared_columns(name: str, declared: Table, snapshot: Snapshot) -> None:

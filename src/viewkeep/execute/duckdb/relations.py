@@ -23,7 +23,6 @@ from viewkeep.tables.files.recent_places import RECENT_PLACES
 from viewkeep.tables.files.scans import FILE, ROW
 from viewkeep.tables.log.column_mapping import ColumnMapping
 from viewkeep.tables.log.delta import StorageError
-from viewkeep.tables.log.durable import local_path
 from viewkeep.tables.log.snapshots import DataFile
 from viewkeep.tables.relations import NumberedRows, OverlaidRows, Relation, StoredRows
 
@@ -197,7 +196,7 @@ class OpenRelations:
         self, rows: StoredRows, more: str = "", keeps_order: bool = False
     ) -> str | None:
         """The files, if DuckDB can read them in place and their columns are those of the table."""
-        folder = local_path(rows.table.uri)
+        folder = rows.table.folder
         files = rows.files if keeps_order else typical_first(rows.files)
         places = [each.location(folder or "") for each in files]
         if (

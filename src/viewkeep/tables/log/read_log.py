@@ -41,7 +41,12 @@ from viewkeep.tables.log.entries import (
     recent_entries,
 )
 from viewkeep.tables.log.memory import RECENT, log_memory
-from viewkeep.tables.log.protocol import may_have_vectors, refused_feature, unreadable
+from viewkeep.tables.log.protocol import (
+    has_plain_feed,
+    may_have_vectors,
+    refused_feature,
+    unreadable,
+)
 from viewkeep.tables.log.replay import (
     Vectors,
     entry_versions,
@@ -69,6 +74,7 @@ class TableLog:
         self.uri = uri.rstrip("/")
         self.options = dict(options or {}) or None
         self._local, self._is_durable = local_path(self.uri), is_durable
+        self.folder = self._local
         note_credentials(self.options)
 
     def exists(self) -> bool:
@@ -168,6 +174,16 @@ class TableLog:
     def _vectors_of_version(self, version: int) -> Vectors:
         """The deletion vectors of a version."""
         return replay_vectors(*file_system(self), version, self._entry_text)
+
+    def has_change_feed(self, since: int, until: int) -> bool:
+        """Whether two versions have a change data feed that deltalake reads right."""
+        with storage_errors(self.uri):
+            old, new = (
+                DeltaTable(self.uri, version=version, storage_options=self.options)
+                for version in (since, until)
+            )
+            has_same_columns = old.schema() == new.schema()
+            return has_same_columns and has_plain_feed(old) and has_plain_feed(new)
 
     def log(self, after: int, until: int | None = None) -> list[Commit]:
         """The commits after a version up to another one, newest first."""
@@ -324,6 +340,6 @@ _LOCAL = pafs.LocalFileSystem()
 
 def file_system(table: TableLog) -> tuple[pafs.FileSystem, str]:
     """How Arrow reaches the files of a table, and the table's folder there."""
-    if "://" not in table.uri or table.uri.startswith("file://"):
-        return _LOCAL, table.uri.removeprefix("file://")
+    if table.folder is not None:
+        return _LOCAL, table.folder
     return pafs.PyFileSystem(StoreFiles(table.uri, table.options)), ""
