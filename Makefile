@@ -12,8 +12,8 @@ PIP_PROGRESS := \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-s3 lock demo test test-all test-matrix test-wheel dist build-tool check bench bench-idivm bench-keeper bench-strategies \
-	bench-choices bench-tpch bench-engine bench-live bench-soak bench-many bounds coverage papers plots docs site site-version
+.PHONY: help setup setup-s3 lock demo test test-all test-matrix test-cluster test-wheel dist build-tool check bench bench-idivm bench-keeper bench-strategies \
+	bench-choices bench-cluster bench-tpch bench-engine bench-live bench-soak bench-many bounds coverage papers plots docs site site-version
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,12 @@ test-all: check setup-s3 ## Run check, then all tests with many more random case
 
 test-matrix: $(INSTALLED) ## Run the core of the lake's tests with every version of Spark, classic and Connect
 	@$(PYTHON) scripts/test_matrix.py --docs
+
+test-cluster: $(INSTALLED) ## Run lakes on a cluster of two workers, started as processes of this machine
+	@VIEWKEEP_CLUSTER=1 $(PYTHON) -m pytest tests/cluster
+
+bench-cluster: $(INSTALLED) ## Keep views of TPC-H by a cluster of two workers, and tell the driver's memory
+	@$(PYTHON) -m bench.cluster
 
 test-wheel: $(INSTALLED) build-tool ## Build the wheel and try it in a new environment for each extra (EXTRAS="core lake", NEWEST=1)
 	@$(PYTHON) scripts/test_wheel.py $(if $(NEWEST),--newest) $(EXTRAS)

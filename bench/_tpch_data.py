@@ -165,11 +165,16 @@ class Tpch:
 
     def tables(self, folder: Path) -> dict[str, Path]:
         """The tables at first, as Parquet files."""
-        folder.mkdir(parents=True, exist_ok=True)
-        return {name: self._written(name, folder / f"{name}.parquet") for name in TABLES}
+        return {
+            name: self.write_range(name, 1, self.sizes.get(_counted(name), 0), folder)
+            for name in TABLES
+        }
 
-    def _written(self, name: str, path: Path) -> Path:
-        rows = self._rows(name, 1, self.sizes.get(_counted(name), 0))
+    def write_range(self, name: str, first: int, last: int, folder: Path) -> Path:
+        """The rows of a table for a range of keys, as a Parquet file."""
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / (f"{name}.parquet" if first == 1 else f"{name}-{first}.parquet")
+        rows = self._rows(name, first, last)
         self.connection.execute(f"COPY ({rows}) TO '{path}' (FORMAT parquet)")
         return path
 
