@@ -1,4 +1,4 @@
-"""Views of TPC-H kept by a cluster: seconds of refreshes and recomputations, and the driver's memory.
+"""Views of TPC-H kept by a cluster: seconds of refreshes, and the memory of the driver.
 
     python -m bench.cluster --scale 0.1 --queries q01 q03 q05 q13
 
@@ -20,6 +20,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -62,7 +63,7 @@ def chunk_files(data: Tpch, name: str, folder: Path, chunks: int) -> list[str]:
     last = data.sizes.get({"lineitem": "orders", "partsupp": "part"}.get(name, name), 0)
     count = chunks if name in LARGE else 1
     bounds = [last * number // count for number in range(count + 1)]
-    ranges = zip(bounds, bounds[1:], strict=False)
+    ranges = pairwise(bounds)
     return [str(data.write_range(name, first + 1, until, folder)) for first, until in ranges]
 
 
