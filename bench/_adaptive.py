@@ -243,9 +243,9 @@ def _placed(columns: int, values: Mapping[int, int]) -> Row:
 # --- the 4-cycle ----------------------------------------------------------------------------------
 
 
-def medium_lists(names: Sequence[str]) -> Callable[[int, float], Rows]:
-    """With R, S, T, U for the names: R(0, 0) meets as many c in S as a medium b can have, each
-    with as many d in T as make it medium, and so has a = 0 in U."""
+def cycle_lists(names: Sequence[str]) -> Callable[[int, float], Rows]:
+    """With R, S, T, U for the names: R(0, 0) meets as many c in S as fit in, each with as
+    many d in T as make it heavy, and so has a = 0 in U."""
     first, second, third, last = names
 
     def rows(size: int, epsilon: float) -> Rows:
@@ -259,13 +259,13 @@ def medium_lists(names: Sequence[str]) -> Callable[[int, float], Rows]:
     return rows
 
 
-def medium_visits(size: int, epsilon: float) -> list[Change]:
+def cycle_visits(size: int, epsilon: float) -> list[Change]:
     """The row between the special values comes and goes, in each relation."""
     return [(name, (0, 0), n) for name in "RSTU" for n in (1, -1)]
 
 
-MEDIUM = tuple(
-    Family(f"lists, {names[0]}", medium_lists(names), medium_visits)
+CYCLE_LISTS = tuple(
+    Family(f"lists, {names[0]}", cycle_lists(names), cycle_visits)
     for names in ("RSTU", "STUR", "TURS", "URST")
 )
 
@@ -410,7 +410,7 @@ CASES = (
         AdaptiveCase(
             "4-cycle", CYCLE_4, family, "worst update", 2 / 3, {}, (1024, 16384), delta=0.9
         )
-        for family in MEDIUM
+        for family in CYCLE_LISTS
     ),
     *(case for epsilon in EPSILONS[1:-1] for case in _hierarchical(epsilon)),
 )

@@ -39,7 +39,13 @@ VIEWS = {
     "Loomis-Whitney": """select count(*) as n from r
         join s on r.y = s.x and r.z = s.y join t on s.y = t.x and s.z = t.y and r.x = t.z
         join u on t.y = u.x and t.z = u.y and r.y = u.z""",
-    "hierarchical": "select sum(r.z * t.z) as a from r join s on r.x = s.x join t on s.y = t.y",
+    "four-cycle": """select count(*) as n, sum(s.z * u.w) as a from r join s on r.y = s.x
+        join t on s.y = t.x join u on t.y = u.x and u.y = r.x""",
+    "cycle of a graph": """select count(*) as n from r e join r f on e.y = f.x
+        join r g on f.y = g.x join r h on g.y = h.x and h.y = e.x""",
+    "four-cycle by vertex": """select r.x, count(*) as n from r join s on r.y = s.x
+        join t on s.y = t.x join u on t.y = u.x and u.y = r.x group by r.x""",
+    "chain of three": "select sum(r.z * t.z) as a from r join s on r.x = s.x join t on s.y = t.y",
     "path": """select count(*) as n
         from r join s on r.y = s.x join t on s.y = t.x join u on t.y = u.x""",
     "triangles by vertex": f"select r.x, count(*) as n {TRIANGLE} group by r.x",
@@ -151,7 +157,10 @@ def _row(rng: Random, key: int, hub: Collection[str] = ()) -> tuple[Any, ...]:
     return key, *values, rng.choice([Decimal("1.50"), Decimal(-2), None])
 
 
-@pytest.mark.parametrize("name", VIEWS)
+SLOW = ("cycle of a graph", "four-cycle by vertex")
+
+
+@pytest.mark.parametrize("name", [name for name in VIEWS if LONG or name not in SLOW])
 @pytest.mark.parametrize("seed", range(12 if LONG else 1))
 def test_histories_equal_recomputation(name: str, seed: int) -> None:
     played, rng = PlayedParts(VIEWS[name]), Random(seed)
@@ -208,8 +217,8 @@ def play(played: PlayedParts, database: Database) -> None:
         (f"select sum(r.x / s.x) as n {TRIANGLE}", "not of one table"),
         (f"select count(*) as n {TRIANGLE} cross join u", "u, which no equality joins"),
         (
-            """select count(*) as n from r join s on r.y = s.x join t on s.y = t.x
-            join u on t.y = u.x and u.y = r.x""",
+            """select count(*) as n from r join s on r.y = s.x join t on s.y = t.x and t.y = r.x
+            join u on t.x = u.x join r v on u.y = v.x""",
             "it would keep",
         ),
     ],

@@ -1,6 +1,7 @@
 """Heavy and light parts under skewed streams: after every update the result is the query run from
 scratch, every invariant holds, and tuples have moved in every direction."""
 
+import os
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +31,9 @@ PATH_3 = "Q() = R(a, b) * S(b, c) * T(c, d)"
 PATH_4 = "Q() = R(a, b) * S(b, c) * T(c, d) * U(d, e)"
 LW_4 = "Q() = R(a, b, c) * S(b, c, d) * T(c, d, a) * U(d, a, b)"
 CYCLE_4 = "Q() = R(a, b) * S(b, c) * T(c, d) * U(d, a)"
+TAIL = "Q() = A(a, b) * B(b, c) * C(c, a) * D(c, d) * E(d, e)"
 
+LONG = bool(os.environ.get("VIEWKEEP_LONG"))
 COUNTS = (TRIANGLE, DIRECTED, ORIENTED, COMPOSITE, WIDE, PATH_3, PATH_4, LW_4)
 
 
@@ -238,7 +241,7 @@ def test_counts_in_linear_space(text: str, epsilon: float) -> None:
 
 
 @pytest.mark.slow
-def test_four_cycles_have_three_levels() -> None:
+def test_four_cycles() -> None:
     moves = run(CYCLE_4, 2, 12, 12)
     assert moves.up
     assert moves.down
@@ -247,15 +250,15 @@ def test_four_cycles_have_three_levels() -> None:
 
 
 @pytest.mark.slow
-def test_four_cycles_use_every_level() -> None:
-    live = vk.maintain(CYCLE_4, strategy="epsilon")
-    hub = [(0, i) for i in range(60)]
-    some = [(1, i) for i in range(9)]
-    live.load({"R": hub + some, "S": [(i, i) for i in range(40)]})
-    levels = live.engine.partitions.levels
-    assert (levels[0][0,], levels[0][1,]) == (2, 1)
-    assert (2,) not in levels[0]
-    assert all(value not in levels[1] for value in [(39,), (20,)])
+def test_triangles_with_a_tail_use_three_levels() -> None:
+    run(TAIL, 3, *((10, 8) if LONG else (4, 4)))
+    live = vk.maintain(TAIL, strategy="epsilon")
+    hub = [(i, 0) for i in range(60)]
+    some = [(i, 1) for i in range(9)]
+    live.load({"D": hub + some, "E": [(i, i) for i in range(40)]})
+    levels = live.engine.partitions.levels[3]
+    assert (levels[0,], levels[1,]) == (2, 1)
+    assert all(value not in levels for value in [(2,), (39,)])
 
 
 # --- lists of triangles ---------------------------------------------------------------------------

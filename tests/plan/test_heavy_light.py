@@ -1,8 +1,11 @@
 """Programs with heavy and light parts: the views of the paper, presets, and what is refused."""
 
+from fractions import Fraction
+
 import pytest
 
 import viewkeep as vk
+from viewkeep.analysis.exponents import HALF, value_at
 from viewkeep.plan.choose import plan
 from viewkeep.rings import BOOLEAN, MIN
 
@@ -102,9 +105,23 @@ def test_in_linear_space_views_are_over_two_heavy_values():
     assert [split.atoms for split in program.splits] == [(0, 2), (0, 1), (1, 2)]
 
 
-def test_four_cycles_have_two_thresholds():
-    program = vk.maintain("Q() = R(a, b) * S(b, c) * T(c, d) * U(d, a)", strategy="epsilon").program
-    assert {split.thresholds for split in program.splits} == {(1 / 3, 2 / 3)}
+TAIL = "Q() = A(a, b) * B(b, c) * C(c, a) * D(c, d) * E(d, e)"
+
+
+@pytest.mark.parametrize(
+    ("text", "thresholds", "maps"),
+    [
+        ("Q() = R(a, b) * S(b, c) * T(c, d) * U(d, a)", (1 / 3,), 29),
+        ("Q() = A(a, b, c) * B(a, x) * C(b, y) * D(c, z)", (2 / 3,), 27),
+        (TAIL, (1 / 3, 2 / 3), 135),
+    ],
+)
+def test_thresholds_that_a_plan_needs(text: str, thresholds: tuple[float, ...], maps: int) -> None:
+    program = vk.maintain(text, strategy="epsilon", epsilon=0.2).program
+    assert {(each.thresholds, each.fixed) for each in program.splits} == {(thresholds, True)}
+    assert len(program.maps) == maps
+    costs = [block.cost for trigger in program.triggers for block in trigger.blocks]
+    assert max(value_at(each, HALF) for each in costs if each is not None) == Fraction(2, 3)
 
 
 def test_thresholds_are_given_by_relation_or_by_variables():

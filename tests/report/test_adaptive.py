@@ -92,18 +92,21 @@ def test_pages_fit_the_screen_and_are_short(text: str, width: int) -> None:
 def test_the_dearest_delta_is_the_bound_of_the_page() -> None:
     text = page(FOUR_CYCLE)
     first = text.partition("(S, T and U: as many, at the same costs)\n")[2].splitlines()[0]
-    assert first.split()[:3] == ["81", "deltas,", "such"]
+    assert first.split()[:3] == ["16", "deltas,", "such"]
     assert first.endswith("O(N^2/3)")
     assert "In all O(N^2/3) for one update, amortized." in text
 
 
-def test_splits_at_one_and_at_two_thresholds() -> None:
-    triangle, cycle = (plan(vk.parse(text)) for text in (QUERIES[0], FOUR_CYCLE))
+def test_splits_at_thresholds_that_are_asked_for_or_needed() -> None:
+    texts = (QUERIES[0], FOUR_CYCLE, "Q() = A(a, b) * B(b, c) * C(c, a) * D(c, d) * E(d, e)")
+    triangle, cycle, tail = (plan(vk.parse(text), "epsilon") for text in texts)
     told = "R is split on a: heavy from N^eps tuples with the same a"
     assert describe(triangle, triangle.splits[0]) == told
     assert describe(cycle, cycle.splits[0]) == (
-        "R and U are split on a: medium from N^1/3, heavy from N^2/3 tuples with the same a in one "
-        "of them"
+        "R and U are split on a: heavy from N^1/3 tuples with the same a in one of them"
+    )
+    assert describe(tail, tail.splits[3]) == (
+        "D is split on d: medium from N^1/3, heavy from N^2/3 tuples with the same d"
     )
 
 

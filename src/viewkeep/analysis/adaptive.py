@@ -40,7 +40,7 @@ _FOUR_CYCLE = Bounds(
     space=Fraction(4, 3),
     amortized=True,
 )
-"""Sublinear by splitting at degrees N^1/3 and N^2/3, with views over two and three relations of
+"""Sublinear by splitting at degree N^1/3, with views over two and three relations of
 size N^4/3; loading costs at most N times an update."""
 
 

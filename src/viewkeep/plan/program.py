@@ -53,6 +53,8 @@ class Split:
     variables: tuple[str, ...]
     atoms: tuple[int, ...]
     thresholds: tuple[float, ...]
+    fixed: bool = False
+    """Whether the plan needs these thresholds, whatever epsilon is asked for."""
 
     @property
     def default(self) -> int:

@@ -54,7 +54,7 @@ def _grouped_bound(join: GroupedJoin) -> Iterator[tuple[str, str]]:
         program = plan_groups(query_of_joined(join))
     except (QueryError, NotConjunctive):
         return
-    update = "N^2/3" if any(split.thresholds[1:] for split in program.splits) else "N^1/2"
+    update = "N^2/3" if any(split.fixed for split in program.splits) else "N^1/2"
     yield (
         _NAMES["epsilon"],
         f"update O({update}) amortized for each group that a change may reach, "

@@ -13,7 +13,7 @@ from fractions import Fraction
 from viewkeep.analysis.exponents import HALF, value_at
 from viewkeep.plan.adaptive.degrees import CONSTANT, Cost, Factor, number_of
 from viewkeep.plan.adaptive.splits import (
-    THIRDS,
+    TWO_THIRDS,
     Epsilon,
     candidates,
     consistent_choices,
@@ -96,7 +96,7 @@ def _first_sublinear_plan(
     for places in candidates(leaves, linear_space):
         splits = tuple(place.split(epsilon) for place in places)
         # No count that needs a split is below N^1/2; one that fails there may do with N^2/3.
-        budget = THIRDS[1] if any(place.thirds for place in places) else HALF
+        budget = TWO_THIRDS if any(place.fixed for place in places) else HALF
         skew = _skew_of_splits(leaves, splits, budget, tries, head)
         if splits and skew.plan():
             return skew.program(relations, notes)

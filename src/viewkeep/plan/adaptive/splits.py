@@ -12,7 +12,9 @@ from viewkeep.plan.program import Part, Split, fresh
 from viewkeep.plan.tree import Leaf
 
 EMPTY: Mapping[int, int] = MappingProxyType({})
-THIRDS = (Fraction(1, 3), Fraction(2, 3))
+THIRD, TWO_THIRDS = Fraction(1, 3), Fraction(2, 3)
+FIXED = ((THIRD,), (TWO_THIRDS,), (THIRD, TWO_THIRDS))
+"""Thresholds that are tried where N^epsilon does not do, those with the fewest parts first."""
 
 Epsilon = Callable[[tuple[str, ...], tuple[int, ...]], float]
 """The threshold exponent for some variables of some atoms."""
@@ -20,16 +22,17 @@ Epsilon = Callable[[tuple[str, ...], tuple[int, ...]], float]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Variables whose values are told apart in some atoms, at one threshold or at two."""
+    """Variables whose values are told apart in some atoms, at the threshold that is asked for or at
+    `fixed` ones."""
 
     variables: tuple[str, ...]
     atoms: tuple[int, ...]
-    thirds: bool = False
+    fixed: tuple[Fraction, ...] = ()
 
     def split(self, epsilon: Epsilon) -> Split:
         """The split with the thresholds that were asked for."""
-        if self.thirds:
-            return Split(self.variables, self.atoms, tuple(map(float, THIRDS)))
+        if self.fixed:
+            return Split(self.variables, self.atoms, tuple(map(float, self.fixed)), fixed=True)
         return Split(self.variables, self.atoms, (epsilon(self.variables, self.atoms),))
 
 
@@ -66,9 +69,9 @@ def candidates(leaves: Sequence[Leaf], linear_space: bool) -> Iterator[tuple[Pla
         for group in classes.groups:
             for atom in _wide_atoms(classes, group):
                 yield (Place(classes.common + group, (atom,)),)
-    yield _joint_splits(classes, thirds=False)
-    if not linear_space:
-        yield _joint_splits(classes, thirds=True)
+    yield _joint_splits(classes)
+    for thresholds in () if linear_space else FIXED:
+        yield _joint_splits(classes, thresholds)
 
 
 def _loomis_whitney_splits(classes: Classes, leaves: Sequence[Leaf]) -> tuple[Place, ...]:
@@ -92,10 +95,10 @@ def _loomis_whitney_splits(classes: Classes, leaves: Sequence[Leaf]) -> tuple[Pl
     return tuple(places)
 
 
-def _joint_splits(classes: Classes, thirds: bool) -> tuple[Place, ...]:
+def _joint_splits(classes: Classes, fixed: tuple[Fraction, ...] = ()) -> tuple[Place, ...]:
     """Every join variable, with the same level in all its atoms."""
     return tuple(
-        Place(classes.common + group, tuple(wide), thirds)
+        Place(classes.common + group, tuple(wide), fixed)
         for group in classes.groups
         if (wide := _wide_atoms(classes, group))
     )
@@ -168,8 +171,8 @@ def factor_of(part: Part, key: tuple[str, ...], splits: Sequence[Split], shared:
 
 
 def _threshold_power(split: Split, level: int, shared: bool) -> Power:
-    """Plans are made for thresholds N^1/2, or N^1/3 and N^2/3, whatever epsilon is."""
-    if len(split.thresholds) > 1:
-        return Power(THIRDS[level], Linear(THIRDS[level]))
+    """Plans are made for thresholds N^1/2, or for fixed ones, whatever epsilon is."""
     exact = Fraction(split.thresholds[level]).limit_denominator(1000)
+    if split.fixed:
+        return Power(exact, Linear(exact))
     return Power(HALF, Linear(0, 1) if shared else Linear(exact))

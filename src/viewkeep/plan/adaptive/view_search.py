@@ -53,7 +53,7 @@ class SearchExhausted(Exception):  # noqa: N818 - it ends a search, and is no er
 class Tries:
     """How many more ways to group and order factors may be tried: they grow exponentially."""
 
-    left: int = 30_000
+    left: int = 40_000
 
     def spend(self) -> None:
         """Count one more."""

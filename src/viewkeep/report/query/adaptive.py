@@ -90,7 +90,7 @@ def adaptive_sections(analysis: Analysis) -> Iterator[RenderableType]:
 
 
 def _epsilon_line(adaptive: Adaptive) -> Iterator[Text]:
-    """The epsilon that `maintain()` runs; none where two thresholds are fixed."""
+    """The epsilon that `maintain()` runs; none where the plan needs other thresholds."""
     thresholds = {split.thresholds for split in adaptive.program.splits}
     if adaptive.analysis.bounds.best_epsilon is not None and len(thresholds) == 1:
         ((threshold, *_),) = thresholds
@@ -119,8 +119,8 @@ def relations_of(program: Program, split: Split) -> list[str]:
 
 
 def powers(split: Split) -> list[str]:
-    """The exponents of the thresholds: eps, or fixed ones where there are two."""
-    if len(split.thresholds) == 1:
+    """The exponents of the thresholds: eps, or those that the plan needs."""
+    if not split.fixed and len(split.thresholds) == 1:
         return ["eps"]
     return [exponent_text(threshold) for threshold in split.thresholds]
 
