@@ -19,6 +19,14 @@ from viewkeep.query.algebra import Stored
 from viewkeep.query.traversal import walk
 from viewkeep.query.verbatim import Query
 from viewkeep.refresh import costs, plan
+from viewkeep.refresh.prices import (
+    DRIVER,
+    LOOK_UP_JOBS,
+    PRICES,
+    Prices,
+    script_prices,
+    way_of_diffs,
+)
 
 JOBS_FROM = [("spark", 5, ""), ("spark", 200_000, "jobs"), ("duckdb", 50_000, "")]
 COST = "SELECT did, sum(price) AS cost FROM uses JOIN parts USING (pid) GROUP BY did"
@@ -38,8 +46,8 @@ def keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keeper:
 
 
 def _set_prices(monkeypatch: pytest.MonkeyPatch, **prices: float) -> None:
-    for name, each in costs.PRICES.items():
-        monkeypatch.setitem(costs.PRICES, name, replace(each, **prices))
+    for name, each in PRICES.items():
+        monkeypatch.setitem(PRICES, name, replace(each, **prices))
 
 
 def _refreshed(keeper: Keeper, price: int) -> tuple[str, str, bool]:
@@ -69,7 +77,7 @@ def test_caches_are_written_again_once_they_would_have_paid(
     with monkeypatch.context() as dear:
         _set_prices(dear, change=1e6)
         _refreshed(keeper, 1)
-    _set_prices(monkeypatch, **dict.fromkeys(asdict(costs.PRICES["duckdb"]), 0.0))
+    _set_prices(monkeypatch, **dict.fromkeys(asdict(PRICES["duckdb"]), 0.0))
     monkeypatch.setattr(Experience, "recompute", lambda self, size, estimate: 0.4)
     monkeypatch.setattr(Experience, "wants_caches", property(lambda self: self.missed > 1.0))
     ways = [_refreshed(keeper, 10 + number) for number in range(4)]
@@ -221,7 +229,7 @@ def test_a_marked_view_is_not_sorted_where_time_matters(
         keeper.apply("parts", updates=[{"pid": 3, "price": 1}])
         assert [each.strategy for each in keeper.refresh()] == ["recompute", "recompute"]
     assert [each.is_quick for each in targets if each.is_sorted] == [True]
-    _set_prices(monkeypatch, **dict.fromkeys(asdict(costs.PRICES["duckdb"]), 0.0))
+    _set_prices(monkeypatch, **dict.fromkeys(asdict(PRICES["duckdb"]), 0.0))
     monkeypatch.setattr(Experience, "recompute", lambda self, size, estimate: 9.0)
     for number in range(3):
         keeper.apply("parts", updates=[{"pid": number, "price": -1}], deletes=[(9 + number,)])
@@ -280,16 +288,15 @@ def test_statements_that_changes_of_a_table_may_run(keeper: Keeper) -> None:
 @pytest.mark.parametrize(
     ("backend", "changes", "touched", "size", "prices"),
     [
-        ("spark", 500, 700, 1 << 26, costs.DRIVER),
-        ("spark", 200_000, 200_000, 1 << 26, costs.PRICES["spark"]),
-        ("spark", 25, 700_000, 1 << 26, costs.DRIVER),
-        ("spark", 25, 800_000, 1 << 26, costs.PRICES["spark"]),
-        ("spark", 500, 700, 1 << 30, costs.LOOK_UP_JOBS),
-        ("duckdb", 500, 700, 1 << 26, costs.PRICES["duckdb"]),
+        ("spark", 500, 700, 1 << 26, DRIVER),
+        ("spark", 200_000, 200_000, 1 << 26, PRICES["spark"]),
+        ("spark", 25, 700_000, 1 << 26, DRIVER),
+        ("spark", 25, 800_000, 1 << 26, PRICES["spark"]),
+        ("spark", 500, 700, 1 << 30, LOOK_UP_JOBS),
+        ("duckdb", 500, 700, 1 << 26, PRICES["duckdb"]),
     ],
 )
 def test_few_changes_on_spark_cost_what_its_driver_takes(
-    backend: str, changes: int, touched: int, size: int, prices: costs.Prices
+    backend: str, changes: int, touched: int, size: int, prices: Prices
 ) -> None:
-    choice = Choice(backend, "", size)
-    assert costs._script_prices(choice, costs._way(choice, changes, touched)) == prices
+    assert script_prices(backend, size, way_of_diffs(backend, changes, touched)) == prices

@@ -22,7 +22,7 @@ from viewkeep.lake.views.view_options import ViewOptions
 from viewkeep.lake.views.view_plans import ViewPlans
 from viewkeep.query.algebra import GroupBy, Join
 from viewkeep.query.traversal import walk
-from viewkeep.refresh.costs import PRICES
+from viewkeep.refresh.prices import PRICES
 from viewkeep.refresh.strategy_costs import (
     REPORTS,
     Rates,

@@ -22,11 +22,17 @@ from viewkeep.execute.few_rows import MOST_CHANGES, MOST_ROWS
 from viewkeep.lake import RefreshReport
 from viewkeep.lake.views.view import View
 from viewkeep.query.algebra import AntiJoin, GroupBy, Join, Node, Scan, SemiJoin
-from viewkeep.query.columns_read import needed_columns
 from viewkeep.query.expressions import columns_of
 from viewkeep.query.traversal import walk
 from viewkeep.query.verbatim import Verbatim
 from viewkeep.refresh.costs import SMALL
+from viewkeep.refresh.prices import (
+    PRICES,
+    Prices,
+    query_seconds,
+    script_prices,
+    way_of_diffs,
+)
 from viewkeep.tables.files.samples import value_counts
 from viewkeep.tables.log.delta import StorageError
 
@@ -40,69 +46,6 @@ COLUMN_BYTES = 6
 """The bytes of a value in a file, about."""
 RUN_BY_TABLE = 1.25
 """What scripts that bring tables in one after the other take, in what their work tells."""
-
-
-@dataclass(frozen=True)
-class WorkPrices:
-    """Seconds of what an engine does, in terms of `Work`."""
-
-    refresh: float
-    """A refresh that brings changes in, whatever changes."""
-    kept: float
-    """A kept relation that changes."""
-    statement: float
-    """A statement that the engine runs, without rows."""
-    few_statement: float
-    """The same where so few rows change that they go through Python."""
-    row: float
-    """A row of an operator in the engine."""
-    few_row: float
-    """The same in Python."""
-    value: float
-    """A value of a table or cache that is read."""
-    change: float
-    """A row that changes of a kept relation."""
-    rewrite: float
-    """A byte of the view that is written anew around the rows that change; caches get overlays."""
-    recompute: float
-    """A recomputation without rows."""
-    read: float
-    """A value that a recomputation reads."""
-    joined: float
-    """A row that a join of a recomputation passes on."""
-
-
-WORK_PRICES = {
-    "duckdb": WorkPrices(
-        refresh=0.005,
-        kept=0.009,
-        statement=6.8e-3,
-        few_statement=1.4e-3,
-        row=11e-9,
-        few_row=1.1e-6,
-        value=1.3e-9,
-        change=4e-6,
-        rewrite=12e-9,
-        recompute=0.009,
-        read=1.5e-9,
-        joined=20e-9,
-    ),
-    "spark": WorkPrices(
-        refresh=0.1,
-        kept=0.5,
-        statement=0.1,
-        few_statement=0.05,
-        row=0.5e-6,
-        few_row=20e-6,
-        value=30e-9,
-        change=10e-6,
-        rewrite=40e-9,
-        recompute=0.25,
-        read=25e-9,
-        joined=25e-9,
-    ),
-}
-"""Those of DuckDB fit the cases of `bench.choices` on one machine; those of Spark are guesses."""
 
 
 @dataclass(frozen=True)
@@ -121,12 +64,30 @@ class StrategyCost:
 
 
 @dataclass(frozen=True)
+class ScriptPrices:
+    """What an engine takes for scripts over relations of so many bytes."""
+
+    backend: str
+    size: int
+
+    @property
+    def refresh(self) -> float:
+        """The least that a refresh takes."""
+        return self.of(0, 0).refresh
+
+    def of(self, changes: float, touched: float) -> Prices:
+        """The prices for so many changes, that touch so many rows."""
+        way = way_of_diffs(self.backend, changes, touched)
+        return script_prices(self.backend, self.size, way)
+
+
+@dataclass(frozen=True)
 class Rates:
     """Sizes of tables, parts of them that change, and what an engine takes."""
 
     tables: Mapping[str, Size]
     shares: Mapping[str, float]
-    price: WorkPrices
+    price: ScriptPrices
     recompute: float
     """The seconds of a recomputation."""
 
@@ -156,22 +117,11 @@ def rates_of(view: View, engines: Engines, shares: Mapping[str, float]) -> Rates
     if size <= SMALL:
         return None
     expected = {name: shares.get(name, SHARE) for name in view.changing}
-    price = WORK_PRICES[engines.choose(view.queries, size).backend]
-    tables = _table_sizes(view)
-    return Rates(tables, expected, price, _recompute_seconds(view, tables, price))
-
-
-def _recompute_seconds(view: View, tables: Mapping[str, Size], price: WorkPrices) -> float:
-    """The seconds of a recomputation from tables whose columns are spread so."""
-    query, sizes = view.computed, SizeEstimates(tables)
-    if isinstance(query, Verbatim):
-        return price.recompute
-    values = sum(
-        sizes.of(node).rows * len(columns)
-        for node, columns in needed_columns(query, never_none=True).items()
-        if isinstance(node, Scan)
-    )
-    return price.recompute + price.read * values + price.joined * passed_rows(query, sizes)
+    backend, tables = engines.choose(view.queries, size).backend, _table_sizes(view)
+    query, rows = view.computed, {name: each.rows for name, each in tables.items()}
+    joined = 0.0 if isinstance(query, Verbatim) else passed_rows(query, SizeEstimates(tables))
+    recompute = query_seconds(query, rows, joined, PRICES[backend])
+    return Rates(tables, expected, ScriptPrices(backend, size), recompute)
 
 
 def seen_shares(view: View) -> dict[str, float]:
@@ -194,15 +144,16 @@ def script_for_table(view: View, table: str) -> Script:
     return view.recursive_script(table, None) if view.is_recursive else view.script
 
 
-def _seconds(script: ScriptWork, changes: Mapping[str, float], price: WorkPrices) -> float:
+def _seconds(script: ScriptWork, changes: Mapping[str, float], price: ScriptPrices) -> float:
     """The seconds of changes, on average over the kinds of changes."""
     works = [script.after(changes, kind) for kind in (INSERT, UPDATE, DELETE)]
     count = sum(changes.values())
     return mean(_seconds_of_work(each, script.kept[VIEW], count, price) for each in works)
 
 
-def _seconds_of_work(work: Work, view: Size, changes: float, price: WorkPrices) -> float:
+def _seconds_of_work(work: Work, view: Size, changes: float, prices: ScriptPrices) -> float:
     is_few = changes <= MOST_CHANGES and work.largest <= MOST_ROWS
+    price = prices.of(changes, work.largest)
     seconds = price.refresh + price.value * work.values
     seconds += work.statements * (price.few_statement if is_few else price.statement)
     seconds += work.rows * (price.few_row if is_few else price.row)
