@@ -1,36 +1,44 @@
 """Whether `auto` keeps views by the fastest strategy, one run for all: views, changes, sizes.
 
-    python -m bench.choices [--sizes 200000 2000000] [--shares 0.0001 0.01 0.1] [--docs]
+    python -m bench.choices [--sizes 200000 1000000] [--shares 0.0001 0.01 0.1] [--docs]
+                            [--results FILE] [--minutes 15]
 
 Each case is a view over tables of some size, and a kind of changes of a part of one table. It is
 measured by every strategy that can keep the view, by recomputation, and by `auto`, which is told
 the share: each in an embedded lake of its own, over the same tables. A choice is right if the
 strategy that `auto` used is the fastest, or takes at most 20% longer by the figures of the
 strategies themselves. A strategy that took too long is left out where more changes. Every view is
-verified at the end.
+verified at the end. With `--results` each view and size is written to a file once it is measured,
+and those that are there are not measured again; `--minutes` begins no other after so long.
 """
 
 import argparse
+import json
 import os
 import platform
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from itertools import product
+from math import inf
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any
 
 from rich.console import Console
 
 from bench._choice_views import VIEWS, ChoiceLake, ChoiceView
+from bench._results import Results
 from bench.keeper import timed_refresh
 from viewkeep import Keeper, QueryError
 
 STRATEGIES = ("id", "tuple", "viewtree", "recursive", "epsilon", "recompute")
 WITHIN = 1.2
 """A choice may take so many times the seconds of the fastest strategy."""
-LONGEST = 5.0
+LONGEST = 2.0
 """The seconds of a refresh after which a strategy is not measured for more changes."""
 AUTO, TABLES = "auto", "tables"
 PAGE = Path(__file__).parent.parent / "docs" / "choice_figures.md"
@@ -76,6 +84,22 @@ class Case:
     def is_right(self) -> bool:
         """Whether the choice is the fastest strategy, or nearly."""
         return self.ratio <= WITHIN
+
+    def notes(self) -> dict[str, Any]:
+        """The case as a value of JSON."""
+        return asdict(self)
+
+    @staticmethod
+    def from_notes(notes: Mapping[str, Any]) -> "Case":
+        """The case of such a value.
+
+        >>> case = Case("v", 10, ("r", "insert", 0.1), {"id": 3.0}, Figure(2.9, "id"))
+        >>> Case.from_notes(json.loads(json.dumps(case.notes()))) == case
+        True
+        """
+        table, kind, share = notes["place"]
+        auto = Figure(**notes["auto"])
+        return Case(notes["view"], notes["rows"], (table, kind, share), notes["seconds"], auto)
 
     def cells(self) -> Iterator[str]:
         """The case as a row of a table."""
@@ -225,12 +249,14 @@ def page(cases: Sequence[Case], rounds: int) -> str:
 def arguments() -> argparse.Namespace:
     """Sizes and shares."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="+", default=[200_000, 2_000_000])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[200_000, 1_000_000])
     parser.add_argument("--shares", type=float, nargs="+", default=[0.0001, 0.01, 0.1])
     parser.add_argument("--rounds", type=int, default=3, help="batches; the median counts")
     names = [each.name for each in VIEWS]
     parser.add_argument("--views", nargs="*", default=names, choices=names)
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
+    parser.add_argument("--results", type=Path, help="keep figures here, and go on from them")
+    parser.add_argument("--minutes", type=float, default=inf, help="begin no view after so long")
     parser.add_argument("--docs", action="store_true", help="write docs/choice_figures.md")
     given = parser.parse_args()
     if given.quick:
@@ -238,19 +264,38 @@ def arguments() -> argparse.Namespace:
     return given
 
 
+def cases_of(
+    view: ChoiceView, rows: int, given: argparse.Namespace, results: Results
+) -> list[Case]:
+    """The cases of one view at one size, measured unless they are known."""
+    key = json.dumps([view.name, rows, given.shares, given.rounds])
+    if key not in results:
+        measured = measure(view, rows, given.shares, given.rounds)
+        results.add(key, [each.notes() for each in measured])
+    return [Case.from_notes(each) for each in results[key]]
+
+
 def main() -> None:
     """Measure, and print the cases and how often the choice was right."""
     given, console = arguments(), Console(width=180)
-    cases: list[Case] = []
+    cases, results = list[Case](), Results(given.results)
+    start, left = monotonic(), 0
     console.print("  ".join(COLUMNS), highlight=False)
-    for rows in given.sizes:
-        for view in (each for each in VIEWS if each.name in given.views):
-            for case in measure(view, rows, given.shares, given.rounds):
-                cases.append(case)
-                console.print("  ".join(case.cells()), highlight=False)
-    for line in summary(cases):
+    for rows, view in product(given.sizes, VIEWS):
+        if view.name not in given.views:
+            continue
+        if monotonic() - start > 60 * given.minutes:
+            left += 1
+            continue
+        found = cases_of(view, rows, given, results)
+        cases += found
+        for case in found:
+            console.print("  ".join(case.cells()), highlight=False)
+    for line in summary(cases) if cases else ():
         console.print(line, highlight=False)
-    if given.docs:
+    if left:
+        console.print(f"{left} views and sizes are left: run the command again")
+    elif given.docs:
         PAGE.write_text(page(cases, given.rounds), encoding="utf-8")
 
 

@@ -1,6 +1,7 @@
 """Strategies of views in a lake beside recomputation, one run for all: how long a refresh takes.
 
     python -m bench.strategies [--cases star zipf hub devices tpch] [--part 0.1] [--spark] [--docs]
+                               [--brief] [--results FILE]
 
 star     a sum over three tables that are joined many to many by one column: each value has
          `FAN_OUT` rows in each table, so that the join has its square times as many rows as a table
@@ -12,15 +13,18 @@ tpch     Q3, Q5, Q10 and Q18, after new orders
 
 Tables are filled once; each strategy has a lake of its own over them, and refreshes after the same
 changes. Recomputation is that of the same engine. Where a join has more than `MOST_ROWS` rows, what
-would have to go through them is left out, and the table says so. `--part` makes all sizes smaller;
-`--spark` leaves all work to Spark. Views are verified at the end, as far as that is possible.
+would have to go through them is left out, and the table says so. `--part` makes all sizes smaller,
+`--brief` a tenth, with smaller joins, so that all cases take minutes; `--spark` leaves all work to
+Spark. With `--results` each case is written to a file once it is measured, and those that are there
+are not measured again. Views are verified at the end, as far as that is possible.
 """
 
 import argparse
+import json
 import os
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
@@ -31,6 +35,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench import keeper as devices
+from bench._results import Results
 from bench._tpch_data import TABLES as TPCH_TABLES
 from bench._tpch_data import Tpch
 from viewkeep import Keeper, QueryError
@@ -48,6 +53,8 @@ MOST_ROWS = 3_000_000_000
 """The most rows of a join that a strategy may look through."""
 MOST_KEPT = 50_000_000
 """The most rows of a join that a strategy may keep."""
+BRIEF = 0.1
+"""The part of the sizes, and of the rows of joins, that a brief run has."""
 FAN_OUT, ROUNDS, CHANGES = 10, 3, 1000
 ROWS, EDGES, FEW_EDGES, USES, SCALE = 10_000_000, 5_000_000, 100_000, (10_000_000, 50_000_000), 1.0
 PAGE = Path(__file__).parent.parent / "docs" / "strategy_figures.md"
@@ -68,6 +75,7 @@ class StrategyCase:
     change: Change
     strategies: Sequence[str]
     joined: int = 0
+    most_rows: int = MOST_ROWS
 
 
 @dataclass
@@ -131,7 +139,7 @@ class StrategyLakes:
     def _left_out(self, strategy: str) -> str:
         joined = self._case.joined
         is_kept = strategy == "id" and joined > MOST_KEPT
-        if is_kept or (strategy in LOOKS_THROUGH and joined > MOST_ROWS):
+        if is_kept or (strategy in LOOKS_THROUGH and joined > self._case.most_rows):
             return f"left out: the join has about {joined:,} rows"
         return ""
 
@@ -148,7 +156,7 @@ class StrategyLakes:
 
     def _check(self) -> None:
         """All views have the rows of the query, or where that cannot be computed, of each other."""
-        if self._case.joined <= MOST_ROWS:
+        if self._case.joined <= self._case.most_rows:
             for strategy, keeper in self._keepers.items():
                 found = keeper.verify("v")
                 assert (found.missing_rows, found.extra_rows) == (0, 0), (strategy, found)
@@ -288,26 +296,36 @@ def tpch(query: str, sql: str, tables: Keeper, scale: float, changes: int) -> St
 MakeCase = Callable[[Keeper], StrategyCase]
 
 
-def cases_of(given: argparse.Namespace) -> Iterator[MakeCase]:
-    """The cases that are asked for, each to be made in a lake of its own."""
+def cases_of(given: argparse.Namespace) -> Iterator[tuple[str, MakeCase]]:
+    """The cases that are asked for by their names, each to be made in a lake of its own."""
     part, changes = given.part, given.changes
     for case in given.cases:
         match case:
             case "star":
-                yield lambda tables: star(tables, int(ROWS * part), changes)
+                yield case, lambda tables: star(tables, int(ROWS * part), changes)
             case "zipf" | "hub":
-                for edges in (FEW_EDGES, int(EDGES * part)):
-                    yield lambda tables, g=case, n=edges: triangles(g, tables, n, changes)
+                few = FEW_EDGES // 2 if given.brief else FEW_EDGES
+                for edges in (few, int(EDGES * part)):
+                    yield (
+                        f"{case} {edges}",
+                        lambda tables, g=case, n=edges: triangles(g, tables, n, changes),
+                    )
             case "devices":
                 for view, uses in [("V'", USES[0]), *(("V", uses) for uses in USES)]:
-                    yield lambda tables, v=view, n=int(uses * part): devices_and_parts(
-                        v, tables, n, 50
+                    yield (
+                        f"{view} {uses}",
+                        lambda tables, v=view, n=int(uses * part): devices_and_parts(
+                            v, tables, n, 50
+                        ),
                     )
             case "tpch":
                 for name in ("q03", "q05", "q10", "q18"):
                     text = (TPCH_FOLDER / f"{name}.sql").read_text(encoding="utf-8")
-                    yield lambda tables, q=name, sql=text: tpch(
-                        q.upper(), sql, tables, SCALE * part, changes
+                    yield (
+                        name,
+                        lambda tables, q=name, sql=text: tpch(
+                            q.upper(), sql, tables, SCALE * part, changes
+                        ),
                     )
 
 
@@ -315,11 +333,11 @@ TPCH_FOLDER = Path(__file__).parents[1] / "examples" / "tpch"
 HEADER = "| strategy | build (s) | refresh (s) | of all cores (s) | |\n|---|---:|---:|---:|---|"
 
 
-def run_case(make: MakeCase, rounds: int, spark: Session | None) -> Iterator[str]:
+def run_case(make: MakeCase, rounds: int, most_rows: int, spark: Session | None) -> Iterator[str]:
     """The lines of one case."""
     with TemporaryDirectory(prefix="viewkeep-strategies-") as name:
         folder = Path(name)
-        case = make(Keeper(folder / "tables", durable=False))
+        case = replace(make(Keeper(folder / "tables", durable=False)), most_rows=most_rows)
         yield f"## {case.title}\n\n{HEADER}"
         figures = StrategyLakes(case, folder, spark).measure(rounds)
         yield from map(str, figures)
@@ -360,11 +378,19 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=CHANGES)
     parser.add_argument("--spark", action="store_true", help="leave all work to Spark")
     parser.add_argument("--docs", action="store_true", help="write docs/strategy_figures.md")
+    parser.add_argument("--brief", action="store_true", help="sizes that take minutes in all")
+    parser.add_argument("--results", type=Path, help="keep figures here, and go on from them")
     given, lines = parser.parse_args(), list[str]()
-    for make in cases_of(given):
-        for line in run_case(make, ROUNDS, spark_session() if given.spark else None):
-            lines.append(line)
-            print(line, flush=True)
+    if given.brief:
+        given.part = BRIEF
+    results, session = Results(given.results), spark_session() if given.spark else None
+    most_rows = int(MOST_ROWS * BRIEF) if given.brief else MOST_ROWS
+    for name, make in cases_of(given):
+        key = json.dumps([name, given.part, given.changes, given.brief, given.spark])
+        if key not in results:
+            results.add(key, list(run_case(make, ROUNDS, most_rows, session)))
+        lines += results[key]
+        print("\n".join(results[key]), flush=True)
     if given.docs:
         PAGE.write_text(page(lines, given.spark), encoding="utf-8")
 

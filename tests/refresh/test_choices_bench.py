@@ -4,7 +4,7 @@ from bench import choices
 from bench._choice_views import VIEWS
 from bench.choices import Case, Figure
 
-SHARES, SIZES = (0.0001, 0.01, 0.1), (200_000, 2_000_000)
+SHARES, SIZES = (0.0001, 0.01, 0.1), (200_000, 1_000_000)
 INSERT, UPDATE = ("r", "insert", 0.01), ("r", "update", 0.1)
 CASES = [
     Case("star", 1000, INSERT, {"id": 2.0, "viewtree": 0.5}, Figure(0.6, "viewtree")),
