@@ -368,6 +368,7 @@ def test_other_mistakes_say_what_to_do(lake: Path, tmp_path: Path) -> None:
     refused(viewkeep("table", "create", "--schema", schema, "--key", "pid"), "one table: name it")
     refused(viewkeep("table", "create", "x", "--schema", schema), 'there is no table "x"')
     refused(viewkeep("table", "drop", "prts"), 'did you mean "parts"?')
+    refused(viewkeep("view", "drop", "parts"), "(none yet); it is a table")
     assert [each["name"] for each in done("table", "list", "--json").json["tables"]] == [
         "parts",
         "uses",

@@ -9,6 +9,8 @@ from viewkeep.errors import QueryError, ViewkeepError, did_you_mean
 from viewkeep.query.tables import Table
 
 T = TypeVar("T")
+_LISTED = 20
+"""The most names that an error lists."""
 
 
 class CatalogError(ViewkeepError):
@@ -187,11 +189,13 @@ class Catalog:
         entry = self._get(name, self.entries, "table or view")
         return entry if isinstance(entry, TableDefinition) else self.finished_view(name)
 
-    @staticmethod
-    def _get(name: str, entries: Mapping[str, T], what: str) -> T:
+    def _get(self, name: str, entries: Mapping[str, T], what: str) -> T:
         if name not in entries:
-            hint = did_you_mean(str(name), entries)
-            existing = ", ".join(entries) or "none yet"
+            other = self.entries.get(name)
+            kind = "table" if isinstance(other, TableDefinition) else "view"
+            hint = did_you_mean(str(name), entries) if other is None else f"; it is a {kind}"
+            first, more = [*entries][:_LISTED], len(entries) - _LISTED
+            existing = ", ".join(first) + (f" and {more} more" if more > 0 else "") or "none yet"
             raise CatalogError(f'there is no {what} "{name}" in this lake ({existing}){hint}')
         return entries[name]
 

@@ -275,7 +275,7 @@
       card("How it is kept", el("pre", { class: "wrap" }, v.explanation)),
       v.caches.length ? card("Caches", table(["cache", "rows", "size", "IDs", "why"], v.caches.map((c) => [el("td", { class: "name" }, c.name), count(c.rows), bytes(c.size), c.ids.join(", ") || "–", c.why]), ["name", "number", "number", null, "value"])) : null,
       v.heavy.length ? card("Heavy values", el("ul", { class: "plain" }, v.heavy.map((h) => el("li", {}, h)))) : null,
-      v.picture ? card("Plan with IDs", el("div", { class: "picture" }, el("img", { alt: "The operators of the view, their IDs and diffs", src: "data:image/svg+xml;base64," + v.picture }))) : null,
+      v.picture ? card("Plan with IDs", el("div", { class: "picture" }, el("img", { onload: ({ target: { parentElement: box } }) => (box.scrollLeft = (box.scrollWidth - box.clientWidth) / 2), alt: "The operators of the view, their IDs and diffs", src: "data:image/svg+xml;base64," + v.picture }))) : null,
       script ? longText("Delta script", script) : card("Delta script", el("p", { class: "muted" }, v.script_problem || "none: the view is computed anew")),
     ];
   }
