@@ -141,8 +141,9 @@ def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.papers", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("--full", action="store_true", help="the sizes that the papers print")
-    parser.add_argument("--tiny", action="store_true", help="sizes at which only the page is tried")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--full", action="store_true", help="the sizes that the papers print")
+    size.add_argument("--tiny", action="store_true", help="sizes at which only the page is tried")
     parser.add_argument("--spark", action="store_true", help="also the ID-based paper on Spark")
     parser.add_argument("--sections", nargs="+", choices=list(SECTIONS), help="only these")
     parser.add_argument("-o", "--output", type=Path, default=PAGE, help="docs/papers.md")
