@@ -1,6 +1,7 @@
 """Parquet files of Delta tables, written and read on the driver."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ from viewkeep.tables.log.delta import DataFile, LakeTable, StorageError, file_sy
 from viewkeep.tables.log.roaring import RowNumbers
 
 ROW_GROUP = 128 * 1024
+FOOTERS_AT_ONCE = 16
 SMALL_BYTES = 1 << 20
 """A file of at most so many bytes is read by one thread."""
 
@@ -181,7 +183,9 @@ class ParquetFolder:
                 pafs.FileSelector(f"{self._base}/{folder}", recursive=False)
             )
         names = sorted(each.base_name for each in entries if each.base_name.endswith(".parquet"))
-        described = [self._read_described(f"{folder}/{name}") for name in names]
+        # In a store each takes several requests, and a large job has written thousands.
+        with ThreadPoolExecutor(FOOTERS_AT_ONCE) as pool:
+            described = list(pool.map(lambda name: self._read_described(f"{folder}/{name}"), names))
         return [each for each in described if each.rows]
 
     def deleted_rows(self, file: DataFile) -> RowNumbers:
