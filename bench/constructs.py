@@ -45,6 +45,14 @@ CONSTRUCTS: dict[str, dict[str, str]] = {
         "range()": "SELECT o.id, r.id AS n FROM orders o JOIN range(1, 4) r ON r.id <= o.customer",
         "SELECT without FROM": "SELECT 1 AS one UNION ALL SELECT id FROM customers",
         "ORDER BY alone (left out)": "SELECT id FROM orders ORDER BY amount",
+        "DISTRIBUTE, SORT, CLUSTER BY (left out)": "SELECT id FROM orders DISTRIBUTE BY customer "
+        "SORT BY day",
+        "TABLE": "TABLE customers",
+        "LIKE ANY, LIKE ALL, ESCAPE": "SELECT id FROM orders WHERE state LIKE ANY ('o%', '%d') "
+        "OR state LIKE '!_%' ESCAPE '!'",
+        "rows of values": "SELECT id FROM orders WHERE (customer, state) IN ((1, 'open'), (2, "
+        "'paid')) AND (customer, id) > (1, 2)",
+        "texts of other values": "SELECT concat(id, '-', state) AS code FROM orders",
     },
     "Joins": {
         "INNER JOIN ... ON": "SELECT o.id, c.name FROM orders o JOIN customers c "
@@ -133,8 +141,16 @@ CONSTRUCTS: dict[str, dict[str, str]] = {
         "explode(tags) t(tag) ON tag > state",
         "explode, LATERAL VIEW": "SELECT id, tag FROM orders LATERAL VIEW explode(tags) t AS tag",
         "explode in the select list": "SELECT id, explode(tags) AS tag FROM orders",
+        "stack": "SELECT id, stack(2, 'id', id, 'customer', customer) AS (name, value) FROM orders",
+        "fields of a struct by *": "SELECT id, place.* FROM orders",
     },
     "Time": {
+        "units of time": "SELECT id, datediff(MONTH, day, at) AS m, dateadd(HOUR, 2, at) AS later "
+        "FROM orders",
+        "time between two moments": "SELECT a.id, b.id AS next FROM orders a JOIN orders b "
+        "ON b.at - a.at < INTERVAL 1 HOUR",
+        "calendars": "SELECT explode(sequence(DATE'2024-01-01', DATE'2024-12-31', INTERVAL 1 "
+        "MONTH)) AS month",
         "the clock in comparisons": "SELECT id FROM orders WHERE day > current_date() - 7",
         "the clock elsewhere": "SELECT id, datediff(current_date(), day) FROM orders",
     },

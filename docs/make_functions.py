@@ -13,6 +13,7 @@ from viewkeep.query.clock import CALLS
 from viewkeep.query.types.functions import FUNCTIONS, NON_DETERMINISTIC, SYNONYMS
 from viewkeep.query.windows import WINDOW_FUNCTIONS
 from viewkeep.sql.blocks.clauses import AGGREGATE_NAMES, ANY_VALUE
+from viewkeep.sql.blocks.generators import GENERATORS
 from viewkeep.sql.expressions.composed import COMPOSED
 from viewkeep.sql.spark_functions import (
     SCALAR_FUNCTIONS,
@@ -53,9 +54,9 @@ page from the lists that Viewkeep itself reads.
   needs a session; the type is the one that Spark gives. Where a reason stands in brackets, DuckDB
   differs for some arguments only, and is used for the others.
 - Operators, `CASE`, `CAST`, `LIKE`, `ILIKE`, `RLIKE` (patterns that all engines read
-  alike), `IN`, `BETWEEN`, `EXTRACT`, `TRIM`, `POSITION`, `TRY_CAST`, `||` are
-  computed by row, by both, and so are elements of arrays and maps; other patterns, `ESCAPE`,
-  bits, lambda functions, and any of them over types that only Spark converts, by row,
+  alike), `IN`, `BETWEEN`, `EXTRACT`, `TRIM`, `POSITION`, `TRY_CAST`, `||`,
+  `&`, `|`, `^`, `~` are computed by row, by both, and so are elements of arrays and maps; other
+  patterns, lambda functions, and any of them over types that only Spark converts, by row,
   by Spark. Of the functions of arrays, both compute `split` where the pattern is a text, and
   `array_join` where the separator is a literal.
 - Logarithms, powers and trigonometric functions are Spark's: their last digit differs between the
@@ -107,6 +108,10 @@ def _lines() -> Iterator[FunctionLine]:
             yield FunctionLine(name, "window", BY_PARTITION, BOTH)
         elif name in SPARK_WINDOWS:
             yield FunctionLine(name, "window", "as a whole", ONLY_SPARK)
+        elif name in GENERATORS:
+            yield FunctionLine(name, "rows", BY_ROW, BOTH)
+        elif name == "range":
+            yield FunctionLine(name, "rows", "constant rows", BOTH)
         elif name in SPARK_GENERATORS | TIME_WINDOWS:
             yield FunctionLine(name, "rows", "as a whole", ONLY_SPARK)
         else:

@@ -63,6 +63,10 @@ class UnsupportedError(ParseError):
         return UnsupportedError(self.problem, self.text, self.position, hint)
 
 
+class UnreadableError(ParseError):
+    """Text that Viewkeep does not read as SQL; Spark may read more."""
+
+
 class TypeRuleError(ParseError):
     """An expression whose types do not fit as far as Viewkeep knows; Spark may know more casts."""
 

@@ -125,6 +125,49 @@ def test_types_that_only_spark_fits(keeper: Keeper) -> None:
     assert rows(keeper, "v") == Counter([(2,)])
 
 
+VARIANT = """parse_json('{"a": 2}'):a::int"""
+
+
+def test_text_that_only_spark_parses(keeper: Keeper, tmp_path: Path) -> None:
+    cte = "WITH q (pid) AS (SELECT pid FROM Parts WHERE extract(YEAR FROM date'2024-01-01') > 1)"
+    report = keeper.create_view(
+        "v", f"{cte} SELECT q.pid, {VARIANT} AS a FROM q, LATERAL (SELECT 1)"
+    )
+    assert report.strategy == "recompute"
+    assert "only Spark reads this text (line 1, column" in report.reason
+    assert rows(keeper, "v") == Counter([(1, 2), (2, 2), (3, 2)])
+    keeper.apply("parts", deletes=[(2,)])
+    keeper.refresh()
+    assert rows(keeper, "v") == Counter([(1, 2), (3, 2)])
+    with pytest.raises(ParseError, match='SQL: unexpected "::" at line 1, column'):
+        keeper.create_view("w", f"SELECT {VARIANT} AS a FROM parts", policy="incremental")
+    embedded = Keeper(tmp_path / "lake")
+    assert embedded.status()[0].is_fresh
+    with pytest.raises(ParseError, match='SQL: unexpected "::" at line 1, column'):
+        embedded.create_view("w", f"SELECT {VARIANT} AS a FROM parts")
+
+
+@pytest.mark.parametrize(
+    ("rest", "problem"),
+    [
+        ("rand() FROM parts", r"the non-deterministic function rand\(\)"),
+        ("current_user FROM parts", "the non-deterministic function current_user"),
+        ("1 FROM parts TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
+        ("1 FROM parts VERSION AS OF 1", "time travel"),
+        ("1 FROM IDENTIFIER('parts')", "IDENTIFIER"),
+        ("nowhere(1) FROM parts", "unknown function nowhere"),
+        ("1 FROM parts p JOIN other o", 'unknown table "other"'),
+        ("1 FROM (SELECT 1 FROM parts, `other`)", 'unknown table "other"'),
+        ("1", "a query without tables"),
+        ("nope FROM parts", "SQL: unexpected"),
+    ],
+)
+def test_text_that_does_not_parse_is_refused_alike(keeper: Keeper, rest: str, problem: str) -> None:
+    with pytest.raises(ParseError, match=problem):
+        keeper.create_view("v", f"SELECT {VARIANT} AS a, {rest}")
+    assert keeper.views == {}
+
+
 def test_create_view_as_text(keeper: Keeper) -> None:
     keeper.create_view("v", "-- prices\nCREATE MATERIALIZED VIEW V AS SELECT pid FROM parts;")
     keeper.create_view("v", "CREATE OR REPLACE VIEW v AS SELECT pid, price FROM parts")

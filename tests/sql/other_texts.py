@@ -133,7 +133,7 @@ OTHER_FAMILIES = (
     "SELECT DISTINCT FROM r",
     "SELECT DISTINCT ON (nope) a FROM r",
     "SELECT count(DISTINCT) FROM r",
-    "SELECT count(DISTINCT *) FROM r",
+    "SELECT count(DISTINCT r.*) FROM r",
     "SELECT max(DISTINCT) FROM r",
     "SELECT sum(b) FILTER FROM r",
     "SELECT sum(a) FILTER (nope) FROM r",

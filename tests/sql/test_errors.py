@@ -29,6 +29,13 @@ WRONG = {
         'column "b" is ambiguous (q.b, q.b); give one an alias'
     ),
     "select distinct r.b, t.b from r, t order by ^b limit 2": 'column "b" is ambiguous',
+    "select a from r where a in (select b from t where c in (select x from u where ^r.b = 1))": (
+        'column "b" is more than one query further out: Spark SQL reads the columns of the next'
+    ),
+    "select a from r where (^a, b) = (1, 2, 3)": "rows that are compared have as many values each",
+    "select a from r where (^a, b) = (1, 'x')": "the values must fit together, but found int, str",
+    "select a from r order by a limit ^1 - 2": "a LIMIT or OFFSET must not be less than 0",
+    "select ^stack(2, a, s) from r": "stack(): a column must have one type, but found int, string",
     "select r.b, t.b from r, t order by ^b limit 2": 'column "b" is ambiguous (r.b, t.b)',
     "select q.b from r, lateral (select t.b, ^r.b from t) q": 'two output columns are called "b"',
     "select ^distinct on (a) a from r": "DISTINCT ON is no Spark SQL: QUALIFY",
@@ -105,8 +112,9 @@ REFUSED = {
     "select ^percentile_approx(a, 0.5) over () as x from r": "percentile_approx() in a window",
     "select ^mode(a) over () as x from r": "mode() in a window",
     "with recursive ^q as (select a from r) select * from q": "a recursive common table",
-    "select * from r, ^lateral stack(2, a, b) q": "LATERAL",
-    "select * from r ^lateral view stack(2, a, b) v as y": "LATERAL",
+    "select * from r, lateral ^stack(a, b) q": "stack() without a number of rows and values",
+    "select * from r ^lateral view json_tuple(s, 'a') v as y": "LATERAL",
+    "select ^datediff(day, s, s) from r": "TIMESTAMPDIFF of string",
     "select explode(array(a)) from r limit ^3": "LIMIT beside explode() in the select list",
     "select * from ^sql_keywords()": "a table function (sql_keywords)",
     "select * from ^r tablesample (10 percent)": "TABLESAMPLE",
@@ -129,12 +137,11 @@ REFUSED = {
     "select a from r where ^a between symmetric 1 and 2": "BETWEEN SYMMETRIC",
     "select a into ^z from r": "SELECT INTO",
     "select a from r ^union by name select b as a from t": "UNION BY NAME",
-    "select a from r ^sort by a": "SORT BY",
     "select ^transform(array(a), x -> x + 1) from r": "the function transform()",
     "select cast(a as ^array<int>) from r": "the type array<int>",
-    "select a from r where ^s like any ('x', 'y')": "LIKE ANY or ALL",
+    "select a from r where ^s like any (select s from r)": "LIKE ANY or ALL",
+    "select a from r where ^s like s escape '!'": "LIKE with ESCAPE",
     "select ^position('x', s, 2) as z from r": "POSITION from a given place",
-    "select ^count(distinct *) from r": "count(DISTINCT *)",
     "select a from r where exists (select sum(^r.b) from t group by c)": (
         "a column of the outer query outside the WHERE of a plain subquery"
     ),
@@ -143,9 +150,6 @@ REFUSED = {
     ),
     "select a from r where (^a, b) not in (select b, c from t) or a = 1": (
         "NOT IN of several values that may be NULL outside a conjunction"
-    ),
-    "select a from r where a in (select b from t where c in (select x from u where ^r.b = 1))": (
-        "a column from more than one query further out"
     ),
 }
 

@@ -9,6 +9,7 @@ from viewkeep.sql.parse import parse_view
 
 TABLES = {
     "r": Table({"a": "int", "b": "string", "d": "date"}, key=["a"]),
+    "n": Table({"k": "int", "p": "struct<x:int,y:string>", "t": "timestamp_ntz"}, key=["k"]),
     "s": Table({"a": "int", "order": "int"}, key=["a"]),
 }
 SAME = {
@@ -59,6 +60,52 @@ SAME = {
     "select * from s join (select a, a from r) q using (a)": (
         "select s.a, `order` from s join (select a, a as a_2 from r) q on s.a = q.a"
     ),
+    "table s": "select * from s",
+    "select a from r distribute by b sort by d": "select a from r",
+    "select a from r cluster by b limit 3": "select a from r limit 3",
+    "select any(a > 1) as x from r": "select some(a > 1) as x from r",
+    "select a from r where b like any ('x%', 'y')": (
+        "select a from r where b like 'x%' or b like 'y'"
+    ),
+    "select a from r where b not like all ('x', 'y') and not b like all ('z')": (
+        "select a from r where not b like 'x' and not b like 'y' and not b like 'z'"
+    ),
+    "select a from r where b not ilike any ('x', 'y')": (
+        "select a from r where not b ilike 'x' or not b ilike 'y'"
+    ),
+    "select a from r where b like '!_!!%' escape '!' or b not like 'x\\\\y' escape '/'": (
+        "select a from r where b like '\\\\_!%' or not b like 'x\\\\\\\\y'"
+    ),
+    "select a from r where d - date '2024-01-01' > interval 2 days": (
+        "select a from r where d > date '2024-01-01' + interval 2 days"
+    ),
+    "select k from n where interval 1 hour >= (t - timestamp_ntz '2024-01-01 00:00:00')": (
+        "select k from n where t <= timestamp_ntz '2024-01-01 00:00:00' + interval 1 hour"
+    ),
+    "select p.*, x.p.* from n x": "select p.x, p.y, p.x as x_2, p.y as y_2 from n x",
+    "select count(distinct *) as c from r": "select count(distinct a, b, d) as c from r",
+    "select struct(*) as s from r": "select struct(a, b, d) as s from r",
+    "select coalesce(*) as c from s": "select coalesce(a, `order`) as c from s",
+    "select struct(x.a, x.b) as s from r x": "select named_struct('a', a, 'b', b) as s from r x",
+    "select a from r where (a, b) = (1, 'x') and (a, 1) in ((1, 2), (2, null))": (
+        "select a from r where named_struct('col1', a, 'col2', b) ="
+        " named_struct('col1', 1, 'col2', 'x') and named_struct('col1', a, 'col2', 1) in ("
+        "named_struct('col1', 1, 'col2', 2), named_struct('col1', 2, 'col2', cast(null as int)))"
+    ),
+    "select concat(a, '-', d) as x, a || b as y, upper(a) as z from r": (
+        "select concat(string(a), '-', string(d)) as x, string(a) || b as y, upper(string(a)) as z"
+        " from r"
+    ),
+    "select a from r where a = '12' and '-3' < a and a in ('1', 2) and b = '7'": (
+        "select a from r where a = 12L and -3L < a and a in (1L, 2) and b = '7'"
+    ),
+    "select a from r order by a limit 1 + 2 offset 2 * 2": (
+        "select a from r order by a limit 3 offset 4"
+    ),
+    "select r.a, v.n from r, lateral (values (1), (2)) v(n)": (
+        "select r.a, v.n from r, lateral (select * from values (1), (2)) v(n)"
+    ),
+    "select dateadd(day, 3, t) as x from n": "select t + interval 3 days as x from n",
 }
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
+from viewkeep.errors import UnreadableError
 from viewkeep.query.tables import Table
 from viewkeep.sql.blocks.context import FreshNames
 from viewkeep.sql.parse import single_query
@@ -33,5 +34,9 @@ def _plain_column_name(name: str) -> str:
 
 def _source_names(sql: str, tables: Mapping[str, Table]) -> set[str]:
     """The names that stand in the text or that tables have: these are nobody's to change."""
-    identifiers = {each.name for each in single_query(Source(sql)).find_all(exp.Identifier)}
+    source = Source(sql)
+    try:
+        identifiers = {each.name for each in single_query(source).find_all(exp.Identifier)}
+    except UnreadableError:  # Spark reads more
+        identifiers = {token.text for token in source.tokens}
     return identifiers | {field.name for table in tables.values() for field in table.columns}

@@ -8,9 +8,10 @@ from sqlglot import exp
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from viewkeep.errors import ParseError, UnsupportedError
+from viewkeep.errors import ParseError, UnreadableError, UnsupportedError
 from viewkeep.sql.parse import single_query
 from viewkeep.sql.source import Source, ViewDialect
+from viewkeep.sql.unread import names_of_tables
 from viewkeep.sql.verbatim import tables_in_from
 from viewkeep.sql.view_statement import ViewStatement, read_view_statement
 
@@ -60,6 +61,8 @@ def tables_named(sql: str) -> list[str]:
     source = Source(sql)
     try:
         nodes: list[exp.Table] = list(tables_in_from(single_query(source), ()))
+    except UnreadableError:  # Spark reads more
+        return names_of_tables(source.tokens)
     except RecursionError:
         raise source.too_deep() from None
     return list(dict.fromkeys(".".join(part.name for part in node.parts) for node in nodes))

@@ -119,6 +119,10 @@ _FORMS: dict[str, Callable[..., str]] = {
     "case": _case_text,
     "like": lambda text, pattern: f"{text} LIKE {pattern}",
     "div": lambda left, right: f"{left} DIV {right}",
+    "&": lambda left, right: f"{left} & {right}",
+    "|": lambda left, right: f"{left} | {right}",
+    "^": lambda left, right: f"{left} ^ {right}",
+    "~": lambda argument: f"~{argument}",
     SINGLE: lambda value, rows: f"IF({rows} > 1, RAISE_ERROR('{_MANY_ROWS}'), {value})",
     COMPARABLE: lambda argument: f"TO_JSON(STRUCT({argument} AS v), {_EXACT_JSON})",
 }

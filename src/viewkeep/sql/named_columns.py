@@ -2,6 +2,7 @@
 
 from sqlglot import exp
 
+from viewkeep.errors import UnreadableError
 from viewkeep.sql.parse import single_query
 from viewkeep.sql.source import Source
 
@@ -14,7 +15,11 @@ def may_name_column(sql: str, column: str) -> bool:
     >>> may_name_column("SELECT * FROM parts", "colour")
     True
     """
-    query = single_query(Source(sql))
+    source = Source(sql)
+    try:
+        query = single_query(source)
+    except UnreadableError:  # Spark reads more
+        return True
     return any(_names(node, column.lower()) for node in query.walk())
 
 

@@ -14,6 +14,7 @@ from viewkeep.sql.blocks.set_operation import translate_set_operation
 from viewkeep.sql.blocks.top import has_top, top_of_outputs, with_row_number
 from viewkeep.sql.expressions.lateral import lateral_rows
 from viewkeep.sql.expressions.subqueries import attach_to
+from viewkeep.sql.idioms import rewrite_idioms, select_of_values
 from viewkeep.sql.source import Source, SparkTypes
 from viewkeep.sql.syntax import refuse_syntax
 
@@ -81,6 +82,7 @@ def parse_ordered(
 def _translate_statement(
     query: exp.Expr, source: Source, tables: Mapping[str, Table], has_clock: bool
 ) -> tuple[Node, Places]:
+    query = rewrite_idioms(query)
     refuse_syntax(query, source)
     mark_aggregates(query, source.types.aggregates if source.types is not None else ())
     context = Context(
@@ -113,20 +115,22 @@ _PARTS = ("this", "with_", "order", "limit", "offset")
 
 
 def _statement_as_query(statement: exp.Expr) -> exp.Expr:
-    """The statement; VALUES on its own, or in IN, as the query that reads it."""
+    """The statement; VALUES on its own, or in IN, and `TABLE t`, as the query that reads it."""
     for membership in list(statement.find_all(exp.In)):
         match membership.expressions:
             case [exp.Values() as values]:
-                query = exp.Subquery(this=_select_of_values(values))
+                query = exp.Subquery(this=select_of_values(values))
                 membership.set("expressions", None)
                 membership.set("query", query)
-    return _select_of_values(statement) if isinstance(statement, exp.Values) else statement
-
-
-def _select_of_values(values: exp.Values) -> exp.Select:
-    parts = {part: values.args.pop(part, None) for part in ("with_", "order", "limit", "offset")}
-    select = exp.Select(expressions=[exp.Star()], **{k: v for k, v in parts.items() if v})
-    return select.from_(values, copy=False)
+    match statement:
+        case exp.Values():
+            return select_of_values(statement)
+        case exp.Alias(this=exp.Column() as word, args=args) if (
+            word.name.upper() == "TABLE" and isinstance(args["alias"], exp.Identifier)
+        ):
+            table = exp.Table(this=args["alias"])
+            return exp.Select(expressions=[exp.Star()]).from_(table, copy=False)
+    return statement
 
 
 def single_query(source: Source) -> exp.Expr:

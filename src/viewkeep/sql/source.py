@@ -1,7 +1,7 @@
 """SQL text with its tokens: parsing through sqlglot, and exact positions for errors."""
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
@@ -12,7 +12,7 @@ from sqlglot.errors import TokenError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from viewkeep.errors import ParseError, TypeRuleError, UnsupportedError
+from viewkeep.errors import ParseError, TypeRuleError, UnreadableError, UnsupportedError
 from viewkeep.query.types.data_types import Type
 from viewkeep.sql.token_rules import check_tokens, deepest
 
@@ -90,14 +90,14 @@ class Source:
     def statements(self) -> list[exp.Expr]:
         """The statements, or a ParseError where reading stopped."""
         try:
-            check_tokens(self.text, self._tokens)
-            parsed = ViewDialect().parser().parse(self._tokens, self.text)
+            check_tokens(self.text, self.tokens)
+            parsed = ViewDialect().parser().parse(self.tokens, self.text)
         except SyntaxProblem as problem:
             raise self._syntax_error(problem) from None
         except TokenError:
             raise self._token_error() from None
         except TypeError:  # sqlglot's own, for options that its dialect does not expect
-            raise ParseError("this text does not read as SQL", self.text, 0) from None
+            raise UnreadableError("this text does not read as SQL", self.text, 0) from None
         return [statement for statement in parsed if statement is not None]
 
     def error(self, problem: str, node: exp.Expr) -> ParseError:
@@ -111,7 +111,7 @@ class Source:
     def too_deep(self) -> ParseError:
         """An error about a text that is nested deeper than can be read."""
         problem = "the query is nested too deeply; split it into several views"
-        return ParseError(problem, self.text, deepest(self._tokens))
+        return ParseError(problem, self.text, deepest(self.tokens))
 
     def unsupported(
         self, construct: str, node: exp.Expr, keywords: Collection[TokenType] = ()
@@ -123,7 +123,7 @@ class Source:
     def keyword(self, node: exp.Expr, keywords: Collection[TokenType]) -> int:
         """Where the last of some keywords starts at or before a node, else the node itself."""
         start = self.position(node)
-        before = [t.start for t in self._tokens if t.start <= start and t.token_type in keywords]
+        before = [t.start for t in self.tokens if t.start <= start and t.token_type in keywords]
         return before[-1] if before else start
 
     def position(self, node: exp.Expr) -> int:
@@ -141,7 +141,7 @@ class Source:
         """Where a statement starts: at its first word, which the tree does not keep."""
         inside = self.position(statement)
         start, ended = inside, True
-        for token in self._tokens:
+        for token in self.tokens:
             if token.start > inside:
                 break
             start = token.start if ended else start
@@ -150,11 +150,12 @@ class Source:
 
     def first(self, kind: TokenType) -> int | None:
         """Where the first token of a kind starts, if there is one."""
-        return next((token.start for token in self._tokens if token.token_type is kind), None)
+        return next((token.start for token in self.tokens if token.token_type is kind), None)
 
     @cached_property
-    def _tokens(self) -> list[Token]:
-        return ViewDialect().tokenize(self.text)
+    def tokens(self) -> list[Token]:
+        """The words of the text."""
+        return [*_with_calls_of_window(ViewDialect().tokenize(self.text))]
 
     def _token_error(self) -> ParseError:
         start = _start_of_open_quote(self.text)
@@ -175,7 +176,19 @@ class Source:
         line, column = int(details.get("line") or 1), int(details.get("col") or 1)
         starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
         start = starts[min(line, len(starts)) - 1] + column - len(highlight)
-        return ParseError(f"SQL: {description}", self.text, max(0, min(start, len(self.text))))
+        return UnreadableError(f"SQL: {description}", self.text, max(0, min(start, len(self.text))))
+
+
+def _with_calls_of_window(tokens: Sequence[Token]) -> Iterator[Token]:
+    """The tokens, in which `window (` calls the function: the clause WINDOW has a name first."""
+    for place, token in enumerate(tokens):
+        behind = tokens[place + 1].token_type if place + 1 < len(tokens) else None
+        if behind is TokenType.L_PAREN and token.token_type is TokenType.WINDOW:
+            call = Token(TokenType.VAR, token.text, token.line, token.col)
+            call.start, call.end, call.comments = token.start, token.end, token.comments
+            yield call
+        else:
+            yield token
 
 
 def _start_of_open_quote(text: str) -> int:

@@ -5,13 +5,14 @@ from collections.abc import Collection, Iterator, Mapping
 
 from sqlglot import exp
 
-from viewkeep.errors import ParseError, UnsupportedError, did_you_mean
+from viewkeep.errors import ParseError, UnreadableError, UnsupportedError, did_you_mean
 from viewkeep.query.tables import Table
 from viewkeep.query.types.functions import BARE_FUNCTIONS, is_deterministic
 from viewkeep.query.verbatim import Verbatim
 from viewkeep.sql.parse import single_query
 from viewkeep.sql.source import Source
 from viewkeep.sql.spark_functions import SPARK_FUNCTIONS, unknown_function
+from viewkeep.sql.unread import check_unread, tables_of_unread
 
 _REFUSED: dict[type[exp.Expr], str] = {
     exp.TableSample: "TABLESAMPLE",
@@ -36,17 +37,21 @@ def read_verbatim(
     ['parts']
     """
     source = Source(sql)
+    known = {*SPARK_FUNCTIONS, *map(str.lower, functions)}
     try:
         query = single_query(source)
         _refuse_unstable(query, source, tables)
-        _refuse_unknown(query, source, {*SPARK_FUNCTIONS, *map(str.lower, functions)})
+        _refuse_unknown(query, source, known)
         names = dict.fromkeys(
             _resolved_table_name(node, tables, source) for node in tables_in_from(query, ())
         )
+    except UnreadableError:
+        check_unread(sql, source.tokens, known)
+        names = dict.fromkeys(tables_of_unread(sql, source.tokens, tables))
     except RecursionError:
         raise source.too_deep() from None
     if not names:
-        raise source.unsupported("a query without tables", query)
+        raise UnsupportedError("a query without tables is not supported in a view", sql, 0)
     text = sql.rstrip().rstrip(";")
     return Verbatim(text, tuple((name, tables[name]) for name in names), _verbatim_reason(problem))
 
@@ -56,7 +61,8 @@ def _verbatim_reason(problem: ParseError) -> str:
     if isinstance(problem, UnsupportedError):
         construct = problem.problem.removesuffix(" is not supported in a view")
         return f"{construct} ({place}) is not kept incrementally"
-    return f"only Spark reads this expression ({place}): {problem.problem}"
+    what = "text" if isinstance(problem, UnreadableError) else "expression"
+    return f"only Spark reads this {what} ({place}): {problem.problem}"
 
 
 def tables_in_from(node: exp.Expr, common: tuple[str, ...]) -> Iterator[exp.Table]:

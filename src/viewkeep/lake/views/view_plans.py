@@ -7,7 +7,14 @@ from typing import Protocol, TypeAlias
 from uuid import uuid4
 
 from viewkeep.diffs.decide import RECOMPUTE, Decision, decide, may_recompute
-from viewkeep.errors import ArgumentError, ParseError, QueryError, TypeRuleError, UnsupportedError
+from viewkeep.errors import (
+    ArgumentError,
+    ParseError,
+    QueryError,
+    TypeRuleError,
+    UnreadableError,
+    UnsupportedError,
+)
 from viewkeep.lake.catalog import Catalog, CatalogError, ViewDefinition
 from viewkeep.lake.lake import Lake
 from viewkeep.lake.views.row_layout import check_layout
@@ -221,7 +228,7 @@ class ViewPlans:
             node = parse_view(sql, tables, type_source, has_clock=True)
             node_with_names = with_names(node, stored_names(sql, node.names, tables))
             return node_with_names, tuple(types.recorded.items())
-        except (UnsupportedError, TypeRuleError) as problem:
+        except (UnsupportedError, TypeRuleError, UnreadableError) as problem:
             if not may_recompute(definition.strategy, definition.policy):
                 raise
             query = read_verbatim(sql, tables, problem, functions)
@@ -240,7 +247,7 @@ class ViewPlans:
             node, order = parse_ordered(sql, tables, types if asks else None)
             names = stored_names(sql, [name for name in node.names if name != order], tables)
             return with_names(node, [*names, *([order] if order else [])]), order
-        except (UnsupportedError, TypeRuleError) as problem:
+        except (UnsupportedError, TypeRuleError, UnreadableError) as problem:
             query = read_verbatim(sql, tables, problem)
             return dataclasses.replace(query, schema=self._columns_of_query(query, problem)), None
 

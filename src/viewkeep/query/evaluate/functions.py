@@ -352,6 +352,10 @@ STRICT: dict[str, Callable[..., Any]] = {
         _quotient_value, _checked_division(lambda a, b: int(DECIMALS.divide_int(a, b)))
     ),
     "negate": _negative_value,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "~": operator.invert,
     "not": _not_value,
     COMPARABLE: lambda value: value,
     "abs": _absolute_value,

@@ -82,6 +82,17 @@ def _operand_type(argument: TypedValue, operand_beside: TypedValue) -> Type:
     return argument.type
 
 
+def _bits_rule(name: str) -> Rule:
+    """That of operators of bits: of whole numbers only."""
+
+    def rule(arguments: Sequence[TypedValue]) -> Type:
+        if any(each.type not in (*INTEGRAL, VOID) for each in arguments):
+            raise clash(f'"{name}"', arguments, "the arguments must be whole numbers")
+        return fitting_type(name, arguments)
+
+    return rule
+
+
 def _tried_rule(name: str) -> Rule:
     """That of the operator, of numbers only."""
 
@@ -274,6 +285,8 @@ def _functions_by_name() -> dict[str, FunctionSignature]:
         ),
         FunctionSignature("not", of_types("not", BOOLEAN, (BOOLEAN,)), 1, 1),
         FunctionSignature("negate", of_numbers("negate", lambda type_: type_), 1, 1),
+        *(FunctionSignature(name, _bits_rule(name), 2, 2) for name in ("&", "|", "^")),
+        FunctionSignature("~", _bits_rule("~"), 1, 1),
         *(FunctionSignature(n, lambda _: BOOLEAN, 1, 1, "never") for n in ("isnull", "isnotnull")),
         FunctionSignature(COMPARABLE, lambda _: STRING, 1, 1),
         *(FunctionSignature(name, _tried_rule(name), 2, 2, "always") for name in TRIED),

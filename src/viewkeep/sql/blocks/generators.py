@@ -1,20 +1,25 @@
 """Functions that make rows of an array or a map: explode and its kin, in FROM and SELECT."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from viewkeep.query.algebra import Node, Output, Project, Unnest
 from viewkeep.query.expressions import Call, Column, literal
-from viewkeep.query.types.data_types import INT, Type
+from viewkeep.query.types.data_types import INT, VOID, Type
 from viewkeep.query.types.internal_functions import FIELD
 from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.context import FreshNames
-from viewkeep.sql.blocks.scope import Scalar
+from viewkeep.sql.blocks.date_sequences import moment_steps
+from viewkeep.sql.blocks.scope import Scalar, constant
 from viewkeep.sql.expressions.translator import Translator
 
-_EXPLODE, _POSEXPLODE, _INLINE = "explode", "posexplode", "inline"
+_EXPLODE, _POSEXPLODE, _INLINE, _STACK = "explode", "posexplode", "inline", "stack"
 _OUTER = "_outer"
+_OF_NESTED = (_EXPLODE, _POSEXPLODE, _INLINE)
+GENERATORS = frozenset((*_OF_NESTED, *(f"{name}{_OUTER}" for name in _OF_NESTED), _STACK))
+"""The functions that make rows, and are kept by row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,8 @@ class Generator:
     outer: bool
     values: Scalar
     alias: str
+    moment: Callable[[Scalar], Scalar] | None = None
+    """What the elements are made into, if they are the numbers of steps."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -46,6 +53,7 @@ class Generator:
             return tuple(map(Scalar, calls, types))
         pairs = zip(values, self._element_types, strict=True)
         scalars = tuple(Scalar(column, TypedValue(type_, True)) for column, type_ in pairs)
+        scalars = scalars if self.moment is None else tuple(map(self.moment, scalars))
         place = Scalar(position, TypedValue(INT, True))
         return (place, *scalars) if self.function == _POSEXPLODE else scalars
 
@@ -72,8 +80,7 @@ class Generator:
 
 def is_generator(node: exp.Expr) -> bool:
     """Whether a node calls such a function."""
-    name = node.name.lower().removesuffix(_OUTER) if isinstance(node, exp.Anonymous) else ""
-    return name in (_EXPLODE, _POSEXPLODE, _INLINE)
+    return isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS
 
 
 def read_generator(
@@ -82,8 +89,17 @@ def read_generator(
     """A call over the rows of a translator."""
     assert isinstance(node, exp.Anonymous)
     function = node.name.lower().removesuffix(_OUTER)
+    if function == _STACK:
+        return Generator(
+            _INLINE, False, _stacked_rows(node, translator), names.take(alias or function)
+        )
     if len(node.expressions) != 1:
         raise translator.source.error(f"{node.name.lower()}() takes 1 argument", node)
+    outer = node.name.lower().endswith(_OUTER)
+    steps = moment_steps(node.expressions[0], translator)
+    if steps is not None and function != _INLINE:
+        own_alias = names.take(alias or function)
+        return Generator(function, outer, steps.numbers, own_alias, steps.moment)
     values = translator.translate(node.expressions[0])
     kind = values.typed.type
     structs = kind.name == "array" and kind.parts[0].type.name == "struct"
@@ -91,8 +107,39 @@ def read_generator(
         expected = "an array of structs" if function == _INLINE else "an array or a map"
         problem = f"{node.name.lower()}() takes {expected}, not {kind}"
         raise translator.source.type_error(problem, node)
-    outer = node.name.lower().endswith(_OUTER)
     return Generator(function, outer, values, names.take(alias or function))
+
+
+def _stacked_rows(node: exp.Anonymous, translator: Translator) -> Scalar:
+    """`stack(n, a, b, ...)` as an array of n structs, whose last one may end with NULL."""
+    cells = translator.translate_all(node.expressions)
+    rows = cells.pop(0).typed.value if cells else None
+    if not isinstance(rows, int) or isinstance(rows, bool) or rows < 1 or not cells:
+        raise translator.source.unsupported("stack() without a number of rows and values", node)
+    width = -(-len(cells) // rows)
+    cells += [constant(literal(None))] * (width * rows - len(cells))
+    columns = [_cells_of_one_type(cells[i::width], node, translator) for i in range(width)]
+    structs = []
+    for row in zip(*columns, strict=True):
+        named = [(constant(literal(f"col{i}")), cell) for i, cell in enumerate(row)]
+        parts = [part for pair in named for part in pair]
+        structs.append(translator.call("named_struct", parts, node))
+    return translator.call("array", structs, node)
+
+
+def _cells_of_one_type(
+    cells: Sequence[Scalar], node: exp.Expr, translator: Translator
+) -> list[Scalar]:
+    """A column of stack(); as in Spark, only NULL is converted."""
+    types = {cell.typed.type for cell in cells} - {VOID}
+    if len(types) > 1:
+        listed = ", ".join(sorted(map(str, types)))
+        problem = f"stack(): a column must have one type, but found {listed}; add a CAST"
+        raise translator.source.type_error(problem, node)
+    [kind] = types or {VOID}
+    return [
+        translator.cast(cell, kind, node) if cell.typed.type != kind else cell for cell in cells
+    ]
 
 
 @dataclass

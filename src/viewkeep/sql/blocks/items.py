@@ -10,6 +10,7 @@ from viewkeep.sql.blocks.context import FreshNames
 from viewkeep.sql.blocks.generators import is_generator
 from viewkeep.sql.blocks.scope import Scalar, ScopeColumn
 from viewkeep.sql.expressions.names import plain_column
+from viewkeep.sql.expressions.stars import parts_of_struct
 from viewkeep.sql.expressions.translator import Translator
 from viewkeep.sql.source import Source
 
@@ -177,6 +178,11 @@ def _star_items(node: exp.Expr, qualifier: str, translator: Translator) -> Itera
     if any(value for part, value in star.args.items() if part != "except_"):
         raise translator.source.unsupported("* REPLACE or RENAME", node)
     columns = _star_without(star.args.get("except_") or (), qualifier, translator, node)
+    if not columns and isinstance(node, exp.Column) and not star.args.get("except_"):
+        parts = parts_of_struct(translator, node)
+        yield from (Item(name, scalar, node) for name, scalar in parts or ())
+        if parts is not None:
+            return
     if not columns:
         raise translator.source.error(translator.scope.unknown(qualifier, "*"), node)
     for column in columns:

@@ -4,13 +4,17 @@ Without a limit the order of a view means nothing, since its rows have none.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from viewkeep.errors import QueryError
 from viewkeep.query.algebra import Node, Output, Project, Select
+from viewkeep.query.evaluate.compile import compile_expression
 from viewkeep.query.expressions import Call, Column, Expression, literal
+from viewkeep.query.types.data_types import INTEGRAL
 from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.context import Context
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn, with_repeats
@@ -120,7 +124,25 @@ def _limit_node(query: exp.Expr) -> exp.Expr | None:
 def _limit_count(node: exp.Expr, translator: Translator) -> int:
     if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
         return int(node.name)
-    raise translator.source.unsupported("a LIMIT or OFFSET that is not a number", node)
+    count = _constant_of_limit(node, translator)
+    if count is None:
+        raise translator.source.unsupported("a LIMIT or OFFSET that is not a number", node)
+    if count < 0:
+        raise translator.source.error("a LIMIT or OFFSET must not be less than 0", node)
+    return count
+
+
+def _constant_of_limit(node: exp.Expr, translator: Translator) -> int | None:
+    """The number that an expression without columns gives."""
+    if node.find(exp.Column, exp.Query) is not None:
+        return None
+    scalar = translator.translate(node)
+    if scalar.typed.type not in INTEGRAL:
+        return None
+    with suppress(QueryError, ArithmeticError, ValueError, TypeError):
+        value = compile_expression(scalar.expression, ())(())
+        return value if isinstance(value, int) else None
+    return None
 
 
 def _resolved_order(

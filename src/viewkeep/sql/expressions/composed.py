@@ -206,12 +206,29 @@ def _compose_scaled(factor: float) -> tuple[int, Compose]:
     return 1, lambda make, a: make.call("*", make.cast(a[0], DOUBLE), number)
 
 
+def _compose_concat_ws(make: Composer, a: Sequence[Scalar]) -> Scalar:
+    """Arrays are joined first; one without elements adds nothing, not even a separator."""
+    if not a or not isinstance(a[0].typed.value, str):
+        return make.call("concat_ws", *a)
+
+    def part(argument: Scalar) -> Scalar:
+        kind = argument.typed.type
+        if kind.name != "array" or kind.parts[0].type != STRING:
+            return argument
+        elements = make.call("array_compact", argument)
+        has_some = make.call("<", _ZERO, make.call("size", elements))
+        return make.call("case", has_some, make.call("array_join", elements, a[0]))
+
+    return make.call("concat_ws", a[0], *map(part, a[1:]))
+
+
 COMPOSED: dict[str, tuple[int, Compose]] = {
     "element_at": _compose_element_at("element_at"),
     "try_element_at": _compose_element_at("try_element_at"),
     "degrees": _compose_scaled(57.29577951308232),
     "radians": _compose_scaled(0.017453292519943295),
     "decode": (ANY_NUMBER, _compose_decode),
+    "concat_ws": (ANY_NUMBER, _compose_concat_ws),
     "date_format": (2, _compose_date_format),
     "nvl2": (3, lambda make, a: make.call("case", make.call("isnotnull", a[0]), a[1], a[2])),
     "zeroifnull": (1, lambda make, a: make.call("coalesce", a[0], _ZERO)),

@@ -12,6 +12,7 @@ from viewkeep.sql.expressions.functions import keyword_function
 from viewkeep.sql.expressions.literals import read_type, typed_literal
 from viewkeep.sql.expressions.nested import element, field
 from viewkeep.sql.expressions.refusals import construct_refusal
+from viewkeep.sql.expressions.tuples import compare_tuples, tuple_as_struct
 
 if TYPE_CHECKING:
     from viewkeep.sql.expressions.translator import Translator
@@ -56,6 +57,10 @@ def form(translator: "Translator", node: exp.Expr) -> Scalar:
             return field(translator, translator.translate(node.this), part.name, node)
         case exp.Bracket():
             return element(translator, node)
+        case exp.BitwiseNot():
+            return translator.call("~", [translator.translate(node.this)], node)
+        case exp.Tuple():
+            return tuple_as_struct(translator, node)
         case exp.Window() if translator.windows is not None:
             return translator.windows.translate(node, translator)
         case exp.Extract() | exp.Substring() | exp.Trim() | exp.StrPosition():
@@ -85,9 +90,9 @@ def _translate_in(translator: "Translator", node: exp.In) -> Scalar:
     if node.args.get("query") or not node.expressions:
         construct = "IN with a subquery outside a conjunction of WHERE or HAVING"
         raise translator.source.unsupported(construct, node)
-    return translator.compare(
-        "in", [translator.translate(node.this), *translator.translate_all(node.expressions)], node
-    )
+    members = (node.this, *node.expressions)
+    of_tuples = compare_tuples(translator, "in", members, node)
+    return of_tuples or translator.compare("in", translator.translate_all(members), node)
 
 
 def _translate_case(translator: "Translator", node: exp.Case | exp.If) -> Scalar:

@@ -1,5 +1,6 @@
 """Calls of functions, by name or with keywords between their arguments."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,10 @@ from viewkeep.query.types.internal_functions import TRIED
 from viewkeep.sql.blocks.clauses import is_aggregate
 from viewkeep.sql.blocks.scope import Scalar
 from viewkeep.sql.expressions.composed import COMPOSED, compose_call
+from viewkeep.sql.expressions.moments import moment_call
 from viewkeep.sql.expressions.nested import struct
 from viewkeep.sql.expressions.opaque import user_functions
+from viewkeep.sql.expressions.stars import without_stars
 from viewkeep.sql.spark_functions import SPARK_FUNCTIONS, unknown_function
 
 if TYPE_CHECKING:
@@ -28,15 +31,15 @@ def function_call(translator: "Translator", node: exp.Anonymous) -> Scalar:
     """A call by name: of the algebra, made up of others, or known to Spark alone."""
     name = node.name.lower()
     name = SYNONYMS.get(name, name)
+    node.set("expressions", without_stars(translator, node.expressions))
     if not is_deterministic(name, len(node.expressions)):
         raise translator.source.unsupported(f"the non-deterministic function {name}()", node)
     if name in AGGREGATES or is_aggregate(node):
         raise translator.source.error(f"aggregate {name}() is not allowed here", node)
     if name in ("date_part", "datepart") and len(node.expressions) == 2:
-        try:
-            return _translate_date_part(translator, node)
-        except UnsupportedError as refusal:
-            return translator.opaque(node, refusal)
+        return _special_call(translator, node, _translate_date_part)
+    if node.expressions and isinstance(node.expressions[0], exp.Var):
+        return _special_call(translator, node, moment_call)
     if name == "struct" or name in TRIED:
         try:
             return struct(translator, node) if name == "struct" else _tried(translator, name, node)
@@ -46,9 +49,28 @@ def function_call(translator: "Translator", node: exp.Anonymous) -> Scalar:
         arguments = translator.translate_all(node.expressions)
         composition = compose_call(name, _Composer(translator, node), arguments)
         return composition or translator.opaque(node, _unknown_function(translator, node))
+    if name == "sequence" and _has_interval(node):
+        problem = "sequence() with an interval outside explode()"
+        return translator.opaque(node, translator.source.unsupported(problem, node))
     if name not in FUNCTIONS:
         return translator.opaque(node, _unknown_function(translator, node))
     return translator.call(name, translator.translate_all(node.expressions), node)
+
+
+def _has_interval(node: exp.Anonymous) -> bool:
+    return any(isinstance(each, exp.Interval) for each in node.expressions)
+
+
+def _special_call(
+    translator: "Translator",
+    node: exp.Anonymous,
+    special: Callable[["Translator", exp.Anonymous], Scalar],
+) -> Scalar:
+    """A call with arguments of a kind of its own; what it does not cover is left to Spark."""
+    try:
+        return special(translator, node)
+    except UnsupportedError as refusal:
+        return translator.opaque(node, refusal)
 
 
 def _tried(translator: "Translator", name: str, node: exp.Anonymous) -> Scalar:

@@ -87,7 +87,9 @@ def _outer_column(translator: "Translator", node: exp.Column) -> ScopeColumn:
             )
         raise translator.source.error(_unknown_column(translator, node), node)
     if level > 1:
-        raise translator.source.unsupported("a column from more than one query further out", node)
+        problem = f'column "{node.name}" is more than one query further out'
+        way_out = "Spark SQL reads the columns of the next query only; join the tables instead"
+        raise translator.source.error(f"{problem}: {way_out}", node)
     if not translator.correlated:
         construct = "a column of the outer query outside the WHERE of a plain subquery"
         raise translator.source.unsupported(construct, node)

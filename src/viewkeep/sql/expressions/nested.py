@@ -20,9 +20,9 @@ def struct(translator: "Translator", node: exp.Anonymous) -> Scalar:
         match each:
             case exp.Alias():
                 name = each.alias
-            case exp.Column() if len(each.parts) == 1 and not isinstance(each.this, exp.Star):
+            case exp.Column() | exp.Dot() if not isinstance(each.this, exp.Star):
                 name = each.name
-            case exp.Column() | exp.Star() | exp.Dot() | exp.Bracket():
+            case exp.Column() | exp.Star() | exp.Bracket():
                 raise translator.source.unsupported("struct() of this", each)
             case _:
                 name = f"col{place}"

@@ -28,6 +28,8 @@ from viewkeep.sql.expressions.functions import function_call
 from viewkeep.sql.expressions.literals import read_text, typed_literal
 from viewkeep.sql.expressions.names import column_or_alias
 from viewkeep.sql.expressions.opaque import opaque_call, opaque_expression
+from viewkeep.sql.expressions.texts import arguments_as_texts, text_as_number
+from viewkeep.sql.expressions.tuples import compare_tuples
 from viewkeep.sql.source import Source
 
 _BINARY: dict[type[exp.Expr], str] = {
@@ -35,6 +37,9 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.Div: "/",
     exp.Mod: "%",
     exp.IntDiv: "div",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "^",
     exp.And: "and",
     exp.Or: "or",
 }
@@ -111,7 +116,9 @@ class Translator:
             return attached
         comparison = _COMPARISONS.get(type(node))
         if comparison is not None:
-            return self.compare(comparison, self.translate_both(node), node)
+            sides = (node.this, node.expression)
+            of_tuples = compare_tuples(self, comparison, sides, node)
+            return of_tuples or self.compare(comparison, self.translate_all(sides), node)
         operator = _BINARY.get(type(node))
         if operator is not None:
             return self.call(operator, self.translate_both(node), node)
@@ -145,6 +152,7 @@ class Translator:
         """A function applied to translated arguments."""
         if function in TIME_FUNCTIONS:
             arguments = [self._scalar_in_utc(each, node) for each in arguments]
+        arguments = arguments_as_texts(self, function, arguments, node)
         call = Call(function, tuple(a.expression for a in arguments))
         try:
             for argument in arguments:
@@ -169,7 +177,7 @@ class Translator:
         types = {argument.typed.type for argument in arguments}
         target = next((each for each in reversed(MOMENTS) if each in types), None)
         if target is None:
-            return self.call(function, arguments, node)
+            return self.call(function, [text_as_number(a, types) for a in arguments], node)
         return self.call(function, [self._scalar_as_date(a, target, node) for a in arguments], node)
 
     def column(self, column: ScopeColumn, node: exp.Expr) -> Scalar:

@@ -14,6 +14,7 @@ from viewkeep.query.types.signatures import TypedValue
 from viewkeep.sql.blocks.clauses import AGGREGATE_NAMES
 from viewkeep.sql.blocks.scope import Scalar, constant
 from viewkeep.sql.blocks.windows import OrderKey, order_keys
+from viewkeep.sql.expressions.stars import without_stars
 from viewkeep.sql.expressions.translator import Translator
 
 
@@ -37,7 +38,10 @@ def aggregate_arguments(
     """The arguments of a call, with what WITHIN GROUP orders by."""
     nodes, function = list(call.expressions), AGGREGATE_NAMES[call.name.lower()]
     distinct = len(nodes) == 1 and isinstance(nodes[0], exp.Distinct)
-    nodes = nodes[0].expressions if distinct else nodes
+    if distinct:  # Spark refuses count(DISTINCT t.*)
+        stars = any(isinstance(each, exp.Star) for each in nodes[0].expressions)
+        nodes = nodes[0].expressions
+        nodes = without_stars(translator, nodes) if stars else nodes
     values = [translator.translate(_node_without_brackets(each)) for each in nodes]
     order = order_keys(within, translator)
     if within is not None and function not in ORDERED:

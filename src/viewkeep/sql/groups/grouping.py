@@ -292,8 +292,6 @@ class GroupedTranslator(Translator):
             return self._aggregate_of_user(node, condition)
         function = AGGREGATE_NAMES[node.name.lower()]
         if _counts_star(node):
-            if isinstance(node.expressions[0], exp.Distinct):
-                raise self.source.unsupported("count(DISTINCT *)", node)
             arguments = Arguments((_ONE,))
         else:
             arguments = aggregate_arguments(node, within, self.rows)
@@ -414,5 +412,4 @@ def _distinct_arguments(values: Sequence[Scalar]) -> tuple[Expression, ...]:
 
 def _counts_star(call: exp.Anonymous) -> bool:
     nodes = call.expressions
-    nodes = nodes[0].expressions if nodes and isinstance(nodes[0], exp.Distinct) else nodes
     return call.name.lower() == "count" and bool(nodes) and isinstance(nodes[0], exp.Star)

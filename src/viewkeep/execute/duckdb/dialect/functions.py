@@ -210,6 +210,10 @@ def _floor_ceil_sql(name: str, arguments: list[Text], result: Type) -> Text:
     return strict_text([cast(number, DOUBLE)], form.format, result, True)
 
 
+def _bits_sql(form: str, arguments: list[Text], result: Type) -> Text:
+    return strict_text([cast(argument, result) for argument in arguments], form.format, result)
+
+
 def _double_function_sql(form: str, arguments: list[Text], result: Type) -> Text:
     return strict_text([cast(argument, DOUBLE) for argument in arguments], form.format, result)
 
@@ -221,6 +225,10 @@ FUNCTIONS: dict[str, Build] = {
     **{name: partial(arithmetic, name) for name in ("+", "-", "*", "/", "%")},
     "div": lambda arguments, result: whole_quotient(arguments),
     "negate": lambda arguments, result: negative_text(arguments[0]),
+    "&": partial(_bits_sql, "({} & {})"),
+    "|": partial(_bits_sql, "({} | {})"),
+    "^": partial(_bits_sql, "xor({}, {})"),
+    "~": partial(_bits_sql, "(~{})"),
     "abs": lambda arguments, result: absolute(arguments[0]),
     **{name: partial(_comparison_sql, name) for name in ("=", "<>")},
     **{name: partial(_order_comparison_sql, name) for name in ("<", "<=", ">", ">=")},
