@@ -185,7 +185,8 @@ def test_spark_gives_the_same_rows_in_the_same_order(spark: SparkSession, tmp_pa
 
 @pytest.mark.usefixtures("keeper")
 def test_what_only_spark_reads_is_answered_there(spark: SparkSession, tmp_path: Path) -> None:
-    sql = "SELECT pid, x FROM parts LATERAL VIEW stack(1, pid) t AS x ORDER BY pid DESC"
+    rows_of_json = "LATERAL VIEW json_tuple('{}', 'a') t AS x"
+    sql = f"SELECT pid, x FROM parts {rows_of_json} ORDER BY pid DESC"
     rows = vk.Keeper(tmp_path / "lake", spark).query(sql).to_pylist()
     assert [row["pid"] for row in rows] == [3, 2, 1]
     with pytest.raises(vk.ViewkeepError, match="Spark"):
