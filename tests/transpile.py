@@ -138,6 +138,8 @@ class _Generator(DuckDBGenerator):
     def lateral_sql(self, expression: exp.Lateral) -> str:
         """LATERAL VIEW as a join with a query that reads the row beside it."""
         call, alias = expression.this, expression.args["alias"]
+        if isinstance(call, exp.Anonymous) and call.name.lower() == "stack":
+            return self._stack_sql(call, alias)
         if not isinstance(call, exp.Anonymous) or "explode" not in call.name.lower():
             return super().lateral_sql(expression)
         values = self.sql(call.expressions[0])
@@ -148,6 +150,17 @@ class _Generator(DuckDBGenerator):
         rows = f"LATERAL (SELECT {', '.join(parts)}) AS {alias.name}"
         word = f" LEFT JOIN {rows} ON TRUE" if expression.args.get("outer") else None
         return word or f" CROSS JOIN {rows}"
+
+    def _stack_sql(self, call: exp.Anonymous, alias: exp.Expr) -> str:
+        """The rows of a stack as a query for each, beside the row that they are made of."""
+        count, *cells = [self.sql(each) for each in call.expressions]
+        names = [column.name for column in alias.columns]
+        rows = zip(*[iter(cells)] * (len(cells) // int(count)), strict=True)
+        selects = [
+            f"SELECT {', '.join(f'{v} AS {n}' for v, n in zip(row, names, strict=True))}"
+            for row in rows
+        ]
+        return f" CROSS JOIN LATERAL ({' UNION ALL '.join(selects)}) AS {alias.name}"
 
     def substring_sql(self, expression: exp.Substring) -> str:
         """SUBSTRING has a syntax of its own, and so a node of its own."""
@@ -190,6 +203,12 @@ class _Generator(DuckDBGenerator):
     def like_sql(self, expression: exp.Like) -> str:
         """Spark's patterns have an escape character."""
         negation = "NOT " if expression.args.get("negate") else ""
+        if isinstance(expression.expression, exp.Any | exp.All):
+            word = " OR " if isinstance(expression.expression, exp.Any) else " AND "
+            text = self.sql(expression, "this")
+            patterns = map(self.sql, expression.expression.this.expressions)
+            likes = [f"{text} {negation}LIKE {pattern} ESCAPE '\\'" for pattern in patterns]
+            return f"({word.join(likes)})"
         text, pattern = self.sql(expression, "this"), self.sql(expression, "expression")
         return f"{text} {negation}LIKE {pattern} ESCAPE '\\'"
 

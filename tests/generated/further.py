@@ -254,6 +254,12 @@ class FurtherWriter(Writer):
         if not columns:
             return source
         first, second = self.rng.choice(columns), self.rng.choice(columns)
+        if self.chance(0.25):
+            rows = f"stack(2, {first}, 'a', {second}, 'b') rows_of AS re, rt"
+            source.text += f" LATERAL VIEW {rows}"
+            kinds = {"re": WHOLE, "rt": TEXT}
+            source.columns += [Column(f"rows_of.{n}", k, "rows_of") for n, k in kinds.items()]
+            return source
         array = self.rng.choice([f"array({first}, {second})", f"sequence(0, abs({first}))"])
         outer = "OUTER " if self.chance(0.4) else ""
         place = self.chance(0.4)

@@ -101,8 +101,11 @@ class Scalars:
 
     def _of_text(self, columns: Sequence[Column], column: Column) -> Scalar:
         test = self.comparison(columns)
+        number = (self.one_of(columns, WHOLE) or column).text
         return self.rng.choice(
             [
+                Scalar(f"concat({number}, '-', {column.text})", TEXT),
+                Scalar(f"{column.text} || {number}", TEXT),
                 Scalar(f"coalesce({column.text}, 'none')", TEXT),
                 Scalar(f"upper({column.text})", TEXT),
                 Scalar(f"CASE WHEN {test} THEN {column.text} ELSE 'other' END", TEXT),
@@ -121,6 +124,11 @@ class Scalars:
             lambda: Scalar(f"coalesce({column.text}, 0)", column.kind),
             lambda: Scalar(f"{column.text} * 1.0 / nullif({other.text}, 0)", NUMBER),
             lambda: Scalar(f"abs({column.text})", column.kind),
+            lambda: (
+                Scalar(f"({other.text} {self.rng.choice('&|^')} ~{other.text} * 3)", WHOLE)
+                if other.kind == WHOLE
+                else Scalar(f"-{column.text}", column.kind)
+            ),
             lambda: Scalar(
                 f"CASE WHEN {self.comparison(columns)} THEN {column.text} ELSE 0 END", column.kind
             ),
@@ -207,7 +215,11 @@ class Scalars:
             case 2:
                 return f"{column.text} BETWEEN {literal} AND {self.literal(column.kind)}"
             case 3 if column.kind == TEXT:
-                return f"{column.text} LIKE '{self.rng.choice(['a', 'b'])}%'"
+                return self._like(column)
+            case 3:
+                others = [c for c in columns if c.kind in (WHOLE, TEXT)]
+                if column.kind == WHOLE and others:
+                    return self._comparison_of_rows(column, self.rng.choice(others))
             case 4 | 5:
                 others = [c for c in columns if c.kind == column.kind and c != column]
                 if others:
@@ -217,8 +229,24 @@ class Scalars:
                 return f"coalesce({column.text}, {literal}) <> {self.literal(column.kind)}"
         return f"{column.text} {self.rng.choice(['=', '<>', '<', '>='])} {literal}"
 
+    def _like(self, column: Column) -> str:
+        """A pattern, or several of which any or all fit."""
+        if self.chance(0.4):
+            return f"{column.text} LIKE '{self.rng.choice(['a', 'b'])}%'"
+        patterns = ", ".join(self.rng.sample(["'a%'", "'%b'", "'_'", "'c'", "NULL"], 2))
+        words = self.rng.choice(["LIKE ANY", "LIKE ALL", "NOT LIKE ANY", "NOT LIKE ALL"])
+        return f"{column.text} {words} ({patterns})"
+
+    def _comparison_of_rows(self, first: Column, second: Column) -> str:
+        """Two values at once."""
+        rows = [f"({self.literal(WHOLE)}, {self.literal(second.kind)})" for _ in range(2)]
+        pair = f"({first.text}, {second.text})"
+        if self.chance(0.5):
+            return f"{pair} IN ({', '.join(rows)})"
+        return f"{pair} {self.rng.choice(['=', '<>'])} {rows[0]}"
+
     def _comparison_of_arrays(self, columns: Sequence[Column], column: Column) -> str:
-        """Whether an array equals another one; arrays are not ordered here."""
+        """Whether an array equals another one, or comes before it."""
         others = [c.text for c in columns if c.kind == ARRAY and c != column]
         other = self.rng.choice([*others, self.literal(ARRAY)])
         match self.rng.randrange(3):
@@ -226,7 +254,7 @@ class Scalars:
                 return f"{column.text} IS {self.rng.choice(['', 'NOT '])}NULL"
             case 1:
                 return f"{column.text} IN ({other}, {self.literal(ARRAY)})"
-        return f"{column.text} {self.rng.choice(['=', '<>', '<=>'])} {other}"
+        return f"{column.text} {self.rng.choice(['=', '<>', '<=>', '<', '>='])} {other}"
 
     def _comparison_of_structs(self, columns: Sequence[Column], column: Column) -> str:
         """Whether a struct equals another one, or what is in it; structs are not ordered here."""
