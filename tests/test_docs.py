@@ -29,6 +29,13 @@ def test_examples_with_lakes_print_what_the_page_shows(spark: "SparkSession", pa
     assert text == refreshed_live(text, ROOT / "examples"), "run `make docs`, and read what changed"
 
 
+def test_every_page_with_examples_is_run() -> None:
+    pages = [README, *ROOT.glob("docs/**/*.md")]
+    example = re.compile(r"^```(python|console)$", re.MULTILINE)
+    found = {page for page in pages if example.search(page.read_text(encoding="utf-8"))}
+    assert found == {*PAGES, *LIVE_PAGES}
+
+
 @pytest.mark.parametrize("page", [*PAGES, *LIVE_PAGES], ids=lambda page: page.name)
 def test_no_example_ends_in_a_stack_trace(page: Path) -> None:
     assert "Traceback" not in page.read_text(encoding="utf-8")

@@ -72,6 +72,7 @@
   }
   const card = (title, ...content) => el("section", { class: "card" }, title ? el("h2", {}, title) : null, content);
   const facts = (pairs) => el("dl", {}, pairs.filter((p) => p && p[1] !== null && p[1] !== "").map(([n, v]) => [el("dt", {}, n), el("dd", {}, v)]));
+  const soft = (name) => name.split(/(?<=_)/).flatMap((part, i) => (i ? [el("wbr"), part] : [part]));  // long names break after underscores
   const names = (list, kind) => list.length ? list.map((n, i) => [i ? ", " : "", el("a", { href: link(kind || (lake.tables.some((t) => t.name === n) ? "table" : "view"), n) }, n)]) : "–";
   function state(status) {
     if (status.problem) return ["bad", "broken"];
@@ -103,19 +104,20 @@
     const oldest = Math.max(0, ...views.filter((v) => !v.status.fresh).map((v) => v.status.waiting_seconds || 0));
     const tile = (text, value, kind) => el("div", { class: "tile" }, el("b", { class: kind }, value), text);
     const order = views.slice().sort((a, b) => rank(a) - rank(b));
+    const picture = card("Lineage", lineage());
+    const list = card("Views", views.length > MANY ? finder() : null, views.length ? table(["view", "freshness", "rows", "waiting", "refreshed", "by", "took", "speed-up"], order.map((v) => {
+      const s = v.status, [kind, text] = state(s), last = s.last;
+      return { name: v.name, cells: [el("td", { class: "name" }, el("a", { href: link("view", v.name) }, soft(v.name))), badge(kind, text), count(s.rows),
+        s.fresh ? "–" : seconds(s.waiting_seconds), last ? ago(last.at) : "–", last ? how(last) : "–", last ? seconds(last.seconds) : "–", times(s.speed_up)] };
+    }), ["name", null, "number", "number", null, null, "number", "number"]) : el("p", { class: "muted" }, "no views yet; `viewkeep view create` makes one"));
     return [
       el("h1", {}, lake.name),
       el("div", { class: "tiles" }, tile("views", count(views.length)), tile("fresh", count(fresh), "good"),
         tile("behind", count(views.length - fresh - broken), views.length - fresh - broken ? "fair" : null),
         tile("broken", count(broken), broken ? "bad" : null), tile("longest wait", oldest ? seconds(oldest) : "–"), tile("tables", count(lake.tables.length))),
-      card("Lineage", lineage()),
-      card("Views", views.length > MANY ? finder() : null, views.length ? table(["view", "freshness", "rows", "waiting", "refreshed", "by", "took", "speed-up"], order.map((v) => {
-        const s = v.status, [kind, text] = state(s), last = s.last;
-        return { name: v.name, cells: [el("td", { class: "name" }, el("a", { href: link("view", v.name) }, v.name)), badge(kind, text), count(s.rows),
-          s.fresh ? "–" : seconds(s.waiting_seconds), last ? ago(last.at) : "–", last ? how(last) : "–", last ? seconds(last.seconds) : "–", times(s.speed_up)] };
-      }), ["name", null, "number", "number", null, null, "number", "number"]) : el("p", { class: "muted" }, "no views yet; `viewkeep view create` makes one")),
+      matchMedia("(max-width: 640px)").matches ? [list, picture] : [picture, list],
       card("Tables", lake.tables.length ? table(["table", "rows", "size", "version", "written by", "key", "read by"], lake.tables.map((t) => [
-        el("td", { class: "name" }, el("a", { href: link("table", t.name) }, t.name)), count(t.rows), bytes(t.size), count(t.version),
+        el("td", { class: "name" }, el("a", { href: link("table", t.name) }, soft(t.name))), count(t.rows), bytes(t.size), count(t.version),
         t.problem ? badge("bad", "broken") : t.owned ? "Viewkeep" : "others", t.key.join(", ") || "–", el("span", {}, names(t.readers, "view"))]),
       ["name", "number", "number", "number"]) : el("p", { class: "muted" }, "no tables yet")),
     ];
