@@ -12,7 +12,7 @@ PIP_PROGRESS := \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-s3 lock demo test test-all test-matrix test-cluster test-wheel dist build-tool check bench bench-idivm bench-keeper bench-strategies \
+.PHONY: help setup setup-s3 setup-kafka lock demo test test-all test-matrix test-cluster test-wheel dist build-tool check bench bench-idivm bench-keeper bench-strategies \
 	bench-choices bench-cluster bench-tpch bench-engine bench-live bench-soak bench-many bounds coverage papers plots docs site site-version
 
 help: ## List the tasks
@@ -25,6 +25,10 @@ setup-s3: $(INSTALLED) requirements-s3.lock ## Install the emulator of S3 for te
 	@$(PYTHON) -m venv --clear --without-pip .venv-s3
 	@$(PYTHON) -m pip --python .venv-s3/bin/python install --quiet --disable-pip-version-check \
 		--no-deps -r requirements-s3.lock
+
+setup-kafka: tests/sources/kafka_jars.xml ## Get a broker of Kafka and Spark's source of it for tests/sources, in .kafka-jars (needs Maven)
+	@mvn --quiet --batch-mode -f tests/sources/kafka_jars.xml dependency:copy-dependencies \
+		-DoutputDirectory="$(CURDIR)/.kafka-jars"
 
 demo: setup ## Keep four views of a shop fresh, and compare them
 	@$(PYTHON) examples/demo.py

@@ -51,6 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workload": {"maintainer", "options", "analysis", "query", "engine"},
     "stream": {"maintainer", "csv_input", "query"},
     "graph": {"maintainer"},
+    "streaming": {"maintainer", "options", "plan", "query", "arguments"},
     "project": {
         *("keeper", "lake_reader", "explain", "csv_input"),
         *("refresh", "lake", "sql", "query"),

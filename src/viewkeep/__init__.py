@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from viewkeep import graph as graph
+    from viewkeep import streaming as streaming
     from viewkeep.analysis import Analysis as Analysis
     from viewkeep.analysis import analyze as analyze
     from viewkeep.errors import ConstraintError as ConstraintError
@@ -68,6 +69,7 @@ _MODULES = {
     "maintain": "viewkeep.maintainer",
     "parse": "viewkeep.query.notation.parse",
     "parse_many": "viewkeep.query.notation.parse",
+    "streaming": "viewkeep",
 }
 """Where each public name lives; the imports above repeat it for type checkers."""
 

@@ -42,12 +42,18 @@ def session(cores: int = 2, name: str = "viewkeep", **settings: str) -> SparkSes
 
     A name of a setting is written with `__` for every dot: `spark__sql__codegen__wholeStage`.
     """
+    _run_workers_in_this_python()
     builder = SparkSession.Builder()
     for key, value in _session_settings(cores, name, settings).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def _run_workers_in_this_python() -> None:
+    """User-defined functions run in the Python that has what this process has."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def local_session(
@@ -71,7 +77,7 @@ def _start_local_session(log: str) -> SparkSession:
     from pyspark import SparkConf, SparkContext  # clients of Spark Connect have none
     from pyspark.java_gateway import launch_gateway
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # user-defined functions run in it
+    _run_workers_in_this_python()
     cores, memory = os.cpu_count() or 2, {"spark__driver__memory": f"{_memory_megabytes() // 2}m"}
     conf = SparkConf().setAll(list(_session_settings(cores, "viewkeep", memory).items()))
     try:
