@@ -13,7 +13,7 @@ PIP_PROGRESS := \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup setup-s3 setup-kafka lock demo test test-all test-matrix test-cluster test-wheel dist build-tool check bench bench-idivm bench-keeper bench-strategies \
-	bench-choices bench-cluster bench-tpch bench-engine bench-live bench-soak bench-many bounds coverage papers plots docs site site-version
+	bench-choices bench-cluster bench-tpch bench-engine bench-live bench-soak bench-watch bench-many bounds coverage papers plots docs site site-version
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,6 +90,9 @@ bench-live: $(INSTALLED) ## Measure live views: rows taken in, look-ups, how soo
 
 bench-soak: $(INSTALLED) ## 15 minutes of changes at the highest rate, with a watcher that is killed every 30 s
 	@$(PYTHON) -m bench.soak
+
+bench-watch: $(INSTALLED) ## Measure the time from a commit to the views that show it, under viewkeep watch
+	@$(PYTHON) -m bench.watch
 
 bench-many: $(INSTALLED) ## 20,000 small refreshes with vacuums between them: does a lake stay small and quick?
 	@$(PYTHON) -m bench.many_refreshes --docs

@@ -258,7 +258,7 @@ class GroupStep:
 
     def __call__(self, key: Row, frames: Iterable[Any], state: Any) -> Iterator[Any]:
         """The rows of the output that change; the group's rows are the new state."""
-        import pandas as pd
+        import pandas as pd  # type: ignore[import-untyped]  # has no stubs
 
         group = self._group(key, bytes(state.get[0]) if state.exists else b"")
         heard = group.change(net_changes(self.kept.query.relations, frames))
