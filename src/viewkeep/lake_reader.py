@@ -208,7 +208,7 @@ class LakeReader:
         what is here and over `tables` that are not here yet, or not with these columns: how each
         would be kept, and how it differs from the view of that name; makes nothing."""
         requests = [(name, sql, options) for name, (sql, options) in views.items()]
-        return preview_views(self._plans, tables, requests)
+        return preview_views(self._plans, tables, requests, self._engines)
 
     @checked
     def explain(self, name: str, script: bool = True) -> str:

@@ -78,6 +78,30 @@ def test_two_views_keep_one_table(keeper: Keeper) -> None:
     assert len(files) == 3, "what the second view wrote for nothing is gone"
 
 
+@pytest.mark.parametrize("strategy", ["viewtree", "recursive"])
+def test_maps_are_shared_whatever_views_call_their_tables(tmp_path: Path, strategy: str) -> None:
+    """Those over several tables too; of equal ones of a view, the first."""
+    keeper, rows = Keeper(tmp_path, durable=False), [(n, n % 3, n % 4, n) for n in range(20)]
+    for name in "rst":
+        columns = dict.fromkeys(("id", "y", "z", "a"), "int")
+        keeper.create_table(name, columns, ["id"], rows=rows)
+    sums = "count(*) AS n, sum({0}.a * {2}.a) AS x"
+    joins = "r {0} JOIN s {1} ON {0}.y = {1}.y JOIN t {2} ON {1}.z = {2}.z"
+    sql = f"SELECT {sums} FROM {joins}"
+    twice = "SELECT count(*) AS n FROM r a JOIN r b ON a.y = b.y JOIN r c ON b.z = c.y"
+    for name, text in {"p": sql.format(*"rst"), "q": sql.format(*"uvw"), "twice": twice}.items():
+        keeper.create_view(name, text, strategy=strategy, policy="incremental")
+    told = [keeper.explain(name, script=False) for name in "pq"]
+    assert [text.count("shared with q") + text.count("shared with p") for text in told] == [
+        len(keeper.script("p").caches)
+    ] * 2
+    for table in "rs":
+        keeper.apply(table, inserts=[(50, 1, 2, 3)], updates=[{"id": 4, "y": 0}], deletes=[(7,)])
+        keeper.refresh()
+        keeper.vacuum(0, force=True)
+        check(keeper)
+
+
 def test_a_cache_that_another_view_has_written_is_not_computed_again(keeper: Keeper) -> None:
     keeper.apply("parts", updates=[{"pid": 3, "price": 7}])
     keeper.refresh("cost")

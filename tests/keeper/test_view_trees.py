@@ -115,6 +115,11 @@ def test_explain_tells_the_theory(tmp_path: Path) -> None:
     told = keeper.explain("path", script=False)
     assert "better    updates would take O(1) if t were declared static" in told
     assert "better    updates would take O(1) if s.y were a key" in told
+    films = "SELECT s.a, t.y, count(*) AS n FROM r JOIN s ON r.y = s.id JOIN t ON r.a = t.id"
+    keeper.create_view("films", f"{films} GROUP BY s.a, t.y")
+    told = keeper.explain("films", script=False)
+    better = "updates would take O(1) amortized if r.y -> s.id and r.a -> t.id were foreign keys"
+    assert f"better    {better}" in told
     keeper.create_view("plain", "SELECT id, y FROM r WHERE a > 1")
     assert "class" not in keeper.explain("plain", script=False)
 

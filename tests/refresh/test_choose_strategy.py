@@ -8,6 +8,7 @@ import viewkeep as vk
 from viewkeep import Keeper
 from viewkeep.diffs.costs.sizes import Size, Spread
 from viewkeep.errors import ArgumentError
+from viewkeep.lake.views.view_options import ViewOptions
 from viewkeep.refresh import choose_strategy, costs, plan, strategy_costs
 
 STAR = "SELECT r.y, sum(r.a * s.a) AS x FROM r JOIN s ON r.y = s.y JOIN t ON s.y = t.y GROUP BY r.y"
@@ -53,6 +54,22 @@ def test_many_to_many_sums_get_a_view_tree(tmp_path) -> None:
         keeper.apply("s", inserts=[(5000 + number, number, 7)], deletes=[(number,)])
         assert keeper.refresh("v")[0].strategy == "viewtree"
         assert keeper.verify("v")
+
+
+def test_a_preview_tells_the_strategy_that_a_view_would_get(tmp_path) -> None:
+    keeper, views = star_lake(str(tmp_path), rows=1500, values=15), {"v": (STAR, ViewOptions())}
+    [preview] = keeper.preview(views, {})
+    assert (preview.change, preview.strategy) == ("new", "viewtree")
+    assert "expected to be faster than by IDs" in preview.reason
+    assert ("class", "q-hierarchical") in preview.theory
+    keeper.create_view("v", STAR)
+    [preview] = keeper.preview(views, {})
+    assert (preview.change, preview.strategy) == ("same", "viewtree")
+    other = {"u": vk.Table({"id": "int", "y": "int"}, key=["id"])}
+    [preview] = keeper.preview(
+        {"w": (STAR.replace(" t ", " u ").replace("t.y", "u.y"), ViewOptions())}, other
+    )
+    assert preview.strategy == "id", "nothing is known of a table that is not there"
 
 
 def test_few_partners_stay_with_ids(tmp_path) -> None:

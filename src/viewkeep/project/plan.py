@@ -30,7 +30,8 @@ TABLE, VIEW = "table", "view"
 class Step:
     """One table or view: what is to be done, and why. `destroys` tells what is lost by it,
     `keeping` how a view will be kept, `update` and `delay` the bounds that theory has for it,
-    `reads` how many bytes are read, `refresh` what the refresh after it does."""
+    `reads` how many bytes are read, `refresh` what the refresh after it does, `theory` what
+    `explain` tells of its query: class, bounds by strategy, lower bound, what would be better."""
 
     kind: str
     name: str
@@ -43,6 +44,7 @@ class Step:
     delay: str = ""
     reads: int | None = None
     refresh: str = ""
+    theory: tuple[tuple[str, str], ...] = ()
 
     @property
     def changes(self) -> bool:
@@ -221,6 +223,7 @@ class _Facts:
             delay,
             self._bytes_read(preview) if action in (CREATE, REPLACE) else None,
             stage.summary if stage and stage.action != SKIP and keeps_rows else "",
+            preview.theory,
         )
 
     def _action(self, view: ProjectView, preview: ViewPreview) -> tuple[str, str, str]:

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from viewkeep.diffs.optimize.optimize import optimize
+from viewkeep.diffs.programs.theory import theory_of
 from viewkeep.errors import ViewkeepError
+from viewkeep.execute.engines import Engines
 from viewkeep.lake.catalog import Catalog, TableDefinition, ViewDefinition, typed_columns
 from viewkeep.lake.views.shared_caches import SharedForm
 from viewkeep.lake.views.view_options import ViewOptions
@@ -16,6 +18,7 @@ from viewkeep.lake.views.view_plans import ViewPlans
 from viewkeep.query.tables import Table
 from viewkeep.query.types.widening import is_widening
 from viewkeep.query.verbatim import Query, Verbatim
+from viewkeep.refresh.choose_strategy import choose_strategy
 from viewkeep.refresh.lag import check_lag
 
 NEW, SAME, TEXT, OPTIONS, QUERY = "new", "same", "text", "options", "query"
@@ -41,15 +44,19 @@ class ViewPreview:
     retyped: tuple[tuple[str, str], ...] = ()
     lost: tuple[str, ...] = ()
     problem: ViewkeepError | None = None
+    theory: tuple[tuple[str, str], ...] = ()
+    """What the theory says of its query, by names, as `explain` tells it."""
 
 
 def preview_views(
     plans: ViewPlans,
     tables: Mapping[str, Table],
     views: Iterable[tuple[str, str, ViewOptions]],
+    engines: Engines,
 ) -> list[ViewPreview]:
     """Views over the tables and views of the lake, over `tables` that it does not have, or not with
-    these columns, and over views before them; nothing is made."""
+    these columns, and over views before them; nothing is made. Where all tables are there, the
+    strategy is the one that the view would get now."""
     now = plans.lake.catalog.read()
     planned = now
     for name, table in tables.items():
@@ -66,9 +73,21 @@ def preview_views(
         except ViewkeepError as error:
             previews.append(ViewPreview(name, problem=error))
             continue
+        if all(planned.entries[each] == now.entries.get(each) for each in definition.inputs):
+            definition = _with_chosen_strategy(plans, planned, definition, engines)
         previews.append(_preview_of_definition(plans, now, planned, definition))
         planned = planned.including(replace(definition, ready=True))
     return previews
+
+
+def _with_chosen_strategy(
+    plans: ViewPlans, planned: Catalog, definition: ViewDefinition, engines: Engines
+) -> ViewDefinition:
+    """The definition with its strategy; without a choice where a table cannot be read."""
+    try:
+        return choose_strategy(plans, planned, definition, engines)
+    except ViewkeepError:
+        return definition
 
 
 def _preview_of_definition(
@@ -80,11 +99,16 @@ def _preview_of_definition(
     is_there = old is not None and old.ready
     before = {each.name: each.type for each in old.table.visible} if old is not None else {}
     retyped = [name for name, kind in before.items() if fields.get(name, kind) != kind]
+    change, decision = NEW, view.decision
+    if old is not None and is_there:
+        change = change_of_view(plans, now, old, definition, view.query)
+        if change in (SAME, TEXT):
+            decision = plans.view(old, now).decision
     return ViewPreview(
         definition.name,
-        change_of_view(plans, now, old, definition, view.query) if old and is_there else NEW,
-        view.decision.strategy,
-        view.decision.reason,
+        change,
+        decision.strategy,
+        decision.reason,
         definition.inputs,
         _visible_columns(definition.table),
         tuple((name, str(fields[name])) for name in retyped),
@@ -93,6 +117,7 @@ def _preview_of_definition(
             for name, kind in before.items()
             if name not in fields or (name in retyped and not is_widening(kind, fields[name]))
         ),
+        theory=() if isinstance(view.query, Verbatim) else tuple(theory_of(view.query)),
     )
 
 

@@ -11,7 +11,7 @@ from viewkeep.errors import QueryError
 from viewkeep.plan.choose import plan_groups
 from viewkeep.query.algebra import Distinct, GroupBy, Join, Node
 from viewkeep.query.conjunctive import ConjunctiveQuery
-from viewkeep.query.constraints import Constraints, Key
+from viewkeep.query.constraints import Constraints, ForeignKey, Key
 from viewkeep.query.flatten import NotConjunctive
 from viewkeep.query.traversal import walk
 
@@ -99,6 +99,43 @@ def _improvements(join: GroupedJoin, analysis: Analysis) -> Iterator[str]:
         if _has_constant_updates(join.query, Constraints(keys=(key,))):
             name = f"{tables[key.relation]}.{key.columns[0]}"
             yield f"updates would take O(1) if {name} were a key"
+
+    foreign_keys = _helpful_foreign_keys(join.query)
+    if foreign_keys:
+        names = [
+            f"{tables[each.relation]}.{each.columns[0]} -> "
+            f"{tables[each.referenced]}.{each.referenced_columns[0]}"
+            for each in foreign_keys
+        ]
+        kind = "foreign keys" if names[1:] else "a foreign key"
+        yield f"updates would take O(1) amortized if {' and '.join(names)} were {kind}"
+
+
+def _helpful_foreign_keys(query: ConjunctiveQuery) -> list[ForeignKey]:
+    """References to keys that are joined which together make updates constant, none of them in
+    vain; none if no references do."""
+    chosen = list(_possible_foreign_keys(query))
+    if not chosen or not _has_constant_updates(query, Constraints(foreign_keys=tuple(chosen))):
+        return []
+    for each in tuple(chosen):
+        others = [other for other in chosen if other is not each]
+        if _has_constant_updates(query, Constraints(foreign_keys=tuple(others))):
+            chosen = others
+    return chosen
+
+
+def _possible_foreign_keys(query: ConjunctiveQuery) -> Iterator[ForeignKey]:
+    """The columns that are joined with the key of another table."""
+    keys = {each.relation: each.columns for each in query.constraints.keys if not each.columns[1:]}
+    bound = {
+        (atom.relation, column): variable
+        for atom in query.atoms
+        for column, variable in zip(query.columns_of(atom.relation), atom.variables, strict=True)
+    }
+    for (relation, column), variable in bound.items():
+        for other, key in keys.items():
+            if other != relation and bound.get((other, key[0])) == variable:
+                yield ForeignKey(relation, (column,), other, key)
 
 
 def _has_constant_updates(query: ConjunctiveQuery, constraints: Constraints) -> bool:

@@ -74,13 +74,22 @@ class SharedForm:
         aliases = dict.fromkeys(each.alias for each in scans)
         return {alias: f"#{number}" for number, alias in enumerate(aliases, 1)}
 
+    @cached_property
+    def _shared_prefixes(self) -> dict[str, str]:
+        """What stands before `#` in names of columns that strategies make up: it may come from
+        aliases, or be the name of a cache."""
+        operators = (node for node in walk(self.definition) if not isinstance(node, Scan))
+        parts = (part for node in operators for part in _parts_of_value(node.own_values()))
+        names = (part for part in parts if isinstance(part, str) and "#" in part)
+        prefixes = dict.fromkeys(name.partition("#")[0] for name in names)
+        return {prefix: f"#made{number}" for number, prefix in enumerate(prefixes) if prefix}
+
     def _shared_name(self, name: str) -> str:
         alias, dot, column = name.rpartition(".")
-        return (
-            f"{self._shared_aliases[alias]}.{column}"
-            if dot and alias in self._shared_aliases
-            else name
-        )
+        if dot and alias in self._shared_aliases:
+            return f"{self._shared_aliases[alias]}.{column}"
+        prefix, mark, rest = name.partition("#")
+        return f"{self._shared_prefixes.get(prefix, prefix)}#{rest}" if mark else name
 
     def _operator_key(self, node: Node) -> object:
         if isinstance(node, Scan):

@@ -279,14 +279,17 @@ class View:
 
     @cached_property
     def shared_forms(self) -> dict[str, SharedForm]:
-        """The caches that other views may use as well, by name."""
+        """The caches that other views may use as well, by name; of those of the view that are
+        alike, the first."""
         if not self.is_incremental or self.decision.strategy == HEAVY_LIGHT:
             return {}
-        caches, forms = self.script.caches, {}
+        caches, forms = self.script.caches, dict[str, SharedForm]()
+        keys = set[str]()
         for kept in caches:
             form = shared_form(kept, order_of(self.script, kept.name), caches)
-            if form is not None:
+            if form is not None and form.key not in keys:
                 forms[kept.name] = form
+                keys.add(form.key)
         return forms
 
     def cache_table(self, kept: Materialized) -> LakeTable:

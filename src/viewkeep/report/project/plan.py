@@ -40,6 +40,7 @@ def project_plan_page(plan: "ProjectPlan", way: str = "`viewkeep up` does it") -
     return Group(
         Text.assemble(("project ", "dim"), (plan.project.name, "bold"), (f"  lake {place}", "dim")),
         *([table] if table.row_count else []),
+        *_improvement_lines(plan),
         *_problem_lines(plan),
         *(Text(each, FAIR) for each in plan.project.notes),
         Text(_plan_summary(plan, way), "bold"),
@@ -56,6 +57,14 @@ def _step_cells(step: "Step") -> Iterator[Text]:
     reads = f"reads {size(step.reads)}" if step.reads else ""
     refresh = f"then {step.refresh}" if step.refresh else ""
     yield Text("; ".join(filter(None, (step.reason, reads, refresh))))
+
+
+def _improvement_lines(plan: "ProjectPlan") -> Iterator[Text]:
+    """What could be declared for views that are to be made."""
+    for step in plan.steps:
+        texts = [text for name, text in step.theory if name == "better" and step.changes]
+        if texts:
+            yield Text(f"  {step.name}: {'; '.join(texts)}", "dim")
 
 
 def _problem_lines(plan: "ProjectPlan") -> Iterator[Text]:
