@@ -160,8 +160,8 @@ def test_a_refresh_that_dies_is_made_again(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_lakes_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     rng, keeper = Random(6), Keeper(tmp_path, spark, backend="spark", durable=False)
-    fill(keeper, sums=SUMS, groups=GROUPS, by_weight=BY_WEIGHT)
-    keeper.create_view("last", CYCLE if LONG else CHAIN, strategy="epsilon", policy="incremental")
+    more = {"by_weight": BY_WEIGHT, "cycle": CYCLE} if LONG else {}
+    fill(keeper, sums=SUMS, groups=GROUPS, chain=CHAIN, **more)
     edges = star(rng, 18)
     keeper.apply("e", inserts=edges, deletes=[(20, 21)])
     keeper.apply("f", inserts=star(rng, 3))

@@ -120,6 +120,13 @@ def test_explain_tells_the_theory(tmp_path: Path) -> None:
     told = keeper.explain("films", script=False)
     better = "updates would take O(1) amortized if r.y -> s.id and r.a -> t.id were foreign keys"
     assert f"better    {better}" in told
+    keeper.create_table(
+        "u", {"id": "int", "y": "int", "a": "int"}, ["id"], ["y -> s.id", "a -> t.id"]
+    )
+    keeper.create_view("declared", f"{films} GROUP BY s.a, t.y".replace("FROM r", "FROM u r"))
+    told = keeper.explain("declared", script=False)
+    assert "better" not in told, "whatever tables are called in the view"
+    assert "foreign keys: r refers to {s, t} by foreign keys" in told
     keeper.create_view("plain", "SELECT id, y FROM r WHERE a > 1")
     assert "class" not in keeper.explain("plain", script=False)
 

@@ -69,8 +69,11 @@ class Variables:
         return rename_columns(expression, lambda name: self.of_column[name])
 
 
-def table_constraints(scans: Sequence[Scan], variables: Variables) -> Constraints:
-    """What the tables promise, as far as the query binds the columns it is about."""
+def table_constraints(
+    scans: Sequence[Scan], variables: Variables, names: Mapping[str, Sequence[str]] | None = None
+) -> Constraints:
+    """What the tables promise, as far as the query binds the columns it is about. `names` are those
+    of each table's scans, by its own in small letters, where scans are called otherwise."""
     tables = {scan.name: scan.table for scan in scans}
     fds: dict[FunctionalDependency, None] = {}
     degrees: dict[DegreeBound, None] = {}
@@ -85,7 +88,11 @@ def table_constraints(scans: Sequence[Scan], variables: Variables) -> Constraint
         fds=tuple(fds),
         degrees=tuple(degrees),
         keys=tuple(Key(name, table.key) for name, table in tables.items() if table.key),
-        foreign_keys=tuple(_foreign_keys_of_tables(tables, variables.columns)),
+        foreign_keys=tuple(
+            _foreign_keys_of_tables(
+                tables, variables.columns, names or {name.lower(): (name,) for name in tables}
+            )
+        ),
         static=frozenset(name for name, table in tables.items() if table.static),
     )
 
@@ -147,15 +154,13 @@ def _holds_in_other_tables(
 
 
 def _foreign_keys_of_tables(
-    tables: Mapping[str, Table], columns: BoundColumns
+    tables: Mapping[str, Table], columns: BoundColumns, names: Mapping[str, Sequence[str]]
 ) -> Iterator[ForeignKey]:
-    names = {name.lower(): name for name in tables}
     for name, table in tables.items():
         for reference in table.foreign_keys:
-            referenced = names.get(reference.table.lower())
-            if referenced is None:
-                continue
-            if set(reference.columns) <= set(columns[name]) and (
-                set(reference.referenced_columns) <= set(columns[referenced])
-            ):
-                yield ForeignKey(name, reference.columns, referenced, reference.referenced_columns)
+            for referenced in names.get(reference.table.lower(), ()):
+                if set(reference.columns) <= set(columns[name]) and (
+                    set(reference.referenced_columns) <= set(columns[referenced])
+                ):
+                    own, others = reference.columns, reference.referenced_columns
+                    yield ForeignKey(name, own, referenced, others)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from viewkeep.diffs.optimize.cannot_fail import cannot_fail
 from viewkeep.query.algebra import AggregateColumn, GroupBy, Scan
 from viewkeep.query.conjunctive import Atom, ConjunctiveQuery
+from viewkeep.query.constraints import Constraints
 from viewkeep.query.expressions import Call, Column, Expression, columns_of
 from viewkeep.query.flatten import Flat, NotConjunctive, flatten, split_equalities
 from viewkeep.query.show import formula_text
@@ -67,7 +68,8 @@ def grouped_join(node: GroupBy) -> GroupedJoin:
     local = [_equal_columns_of_scan(scan, names) for scan in scans_by_alias]
     for condition in others:
         _place_condition(condition, flat.scans, schema, local)
-    query = _query_of_scans(scans_by_alias, names, variables, by_key, others)
+    constraints = table_constraints(scans_by_alias, names, _aliases_of_tables(flat.scans))
+    query = _query_of_scans(scans_by_alias, names, variables, by_key, others, constraints)
     return GroupedJoin(
         node,
         flat.scans,
@@ -85,6 +87,7 @@ def _query_of_scans(
     variables: Sequence[Mapping[str, Expression]],
     keys: Mapping[str, str],
     conditions: Sequence[Expression],
+    constraints: Constraints,
 ) -> ConjunctiveQuery:
     """Atoms are named by aliases: occurrences of one table may bind different columns."""
     computed = [tuple(v for v, e in own.items() if not isinstance(e, Column)) for own in variables]
@@ -94,9 +97,17 @@ def _query_of_scans(
         tuple(dict.fromkeys(keys.values())),
         tuple(Atom(scan.alias, (*names.of_scan(scan), *added)) for scan, added in pairs),
         conditions=tuple(names.rename(each) for each in conditions),
-        constraints=table_constraints(scans, names),
+        constraints=constraints,
         columns=tuple((scan.alias, (*names.columns[scan.name], *added)) for scan, added in pairs),
     )
+
+
+def _aliases_of_tables(scans: Sequence[Scan]) -> dict[str, list[str]]:
+    """The aliases of each table, which foreign keys name, by its name in small letters."""
+    aliases: dict[str, list[str]] = {}
+    for scan in scans:
+        aliases.setdefault(scan.name.lower(), []).append(scan.alias)
+    return aliases
 
 
 def _are_equal_map_types(first: Type, second: Type) -> bool:
