@@ -23,7 +23,7 @@ PROGRAMS = {
     "triangle_delta": plan(TRIANGLE, "delta"),
     "triangle_recursive": plan(TRIANGLE, "recursive"),
     # recent_increments_in_ivm, section 4.3: the edge triangle listing query
-    "access_pattern": plan(vk.parse("Q(c | a, b) = E(a, b) * E(b, c) * E(c, a)")),
+    "access_pattern": plan(vk.parse("Q(c | a, b) = E(a, b) * E(b, c) * E(c, a)"), "viewtree"),
 }
 
 

@@ -57,6 +57,7 @@ def _routes_of_query(query: ConjunctiveQuery) -> Iterator[Route]:
     shape = join_shape(query)
     yield _view_tree_route(query, shape)
     yield _first_order_route(query, shape)
+    yield from _join_of_inputs_route(query)
     if query.constraints.insert_only and (verdict := insert_only(query)):
         yield Route("viewtree", _CONSTANT_AMORTIZED, f"inserts only: {verdict.because}")
     if verdict := foreign_key_join(query):
@@ -121,6 +122,19 @@ def _first_order_route(query: ConjunctiveQuery, shape: JoinShape) -> Route:
     space = max(edge_cover(free, edges), ONE)
     bounds = Bounds(max(preprocessing, space), update, ZERO, space)
     return Route("delta", bounds, "first-order deltas with a worst-case optimal join")
+
+
+def _join_of_inputs_route(query: ConjunctiveQuery) -> Iterator[Route]:
+    """A worst-case optimal join of what the given inputs leave, where that takes O(N): nothing but
+    the relations is kept, while views over pairs of values that may be asked for take O(N^2)."""
+    if not query.inputs:
+        return
+    rules = dependencies(query)
+    edges = [closure(atom.schema, rules) for atom in query.atoms]
+    joined = edge_cover(frozenset(query.variables) - closure(query.inputs, rules), edges)
+    if joined <= ONE:
+        bounds = Bounds(ONE, ZERO, max(joined, ZERO), ONE)
+        yield Route("recompute", bounds, "a worst-case optimal join of what meets the inputs")
 
 
 def _adaptive_routes(query: ConjunctiveQuery, shape: JoinShape) -> Iterator[Route]:

@@ -57,7 +57,8 @@ def plan(
         raise QueryError("heavy and light parts need a ring with subtraction: tuples move")
     if strategy == "epsilon" and listed and query.free:
         raise QueryError('strategy="epsilon" has no list of the output: use output="factorized"')
-    choice = choose(query, strategy, adaptive=subtractable and not (listed and query.free))
+    adaptive = subtractable and not (listed and query.free)
+    choice = choose(query, strategy, adaptive, listed)
     if choice.strategy != "epsilon":
         return without_static(_plan_choice(query, choice, listed), query)
     leaves, relations = _query_leaves(query), _atom_relations(query)
@@ -94,12 +95,17 @@ def _plan_choice(query: ConjunctiveQuery, choice: Choice, listed: bool) -> Progr
     )
 
 
-def choose(query: ConjunctiveQuery, strategy: str, adaptive: bool = True) -> Choice:
-    """What to run: the cheapest route, or what the user asked for."""
+def choose(
+    query: ConjunctiveQuery, strategy: str, adaptive: bool = True, listed: bool = False
+) -> Choice:
+    """What to run: the cheapest route, or what the user asked for; a list is kept by those only
+    that see its changes."""
     if strategy != "auto":
         return Choice(strategy)
     ranked = sorted(routes(query), key=cost_of)
-    best = next(route for route in ranked if adaptive or route.strategy != "epsilon")
+    left_out = {"epsilon"} if not adaptive else set[str]()
+    left_out |= {"recompute"} if listed else set()
+    best = next(route for route in ranked if route.strategy not in left_out)
     return Choice(best.strategy, (*_tabulation_notes(query, best), _route_text(best)))
 
 

@@ -23,6 +23,8 @@ from viewkeep.report.script.page import DEFAULT, ScriptOptions, script_sections
 from viewkeep.report.style import FAIR, grade, query_text, section
 
 STRATEGIES = {
+    "recompute": "Only the tables are kept, with indexes; results are joined when they are read, "
+    "from the given inputs on.",
     "viewtree": "A tree of views along the variable order: a change climbs from its table to the "
     "root, and results are read from the root down.",
     "delta": "Nothing but the result is kept: a change is joined with the other tables.",
