@@ -182,6 +182,15 @@ def test_distinct_values_are_counted_without_nulls():
     assert live.lookup((1,)) == (1, 1)
 
 
+def test_a_null_that_joins_with_nothing_is_not_taken_off():
+    live = vk.maintain("Q(; count_distinct(a), min(a)) = R(a) * S(a)", engine="compiled")
+    live.update_batch("R", [("x",), (None,)])
+    live.update("S", ("x",))
+    assert live.value() == (1, "x")
+    live.update("S", (None,))
+    assert live.value() == (1, "x")
+
+
 def test_inserts_alone_count_distinct_values():
     for engine_name in ("compiled", "reference"):
         live = vk.maintain(

@@ -130,8 +130,12 @@ class ReadingWriter:
         index, table = store.heap(frozenset(extreme.group), extreme.order), store.table
         _, count = writer.list_search(index, names)
         key = [str(NULL) if v == extreme.variable else names[v] for v in store.key]
+        row = writer.fresh("row")
         find = f"find_{table.shape}({descriptor(table.at)}, {call_arguments(key)})"
-        writer.emit(f"if {count} != 0:", f"    if {find} != 0:", f"        {count} -= 1")
+        # A row may be there for the sake of another map in the same table.
+        here = f"not ({store.shape.zero_test(words(store, row))})"
+        writer.emit(f"{row} = 0", f"if {count} != 0:", f"    {row} = {find}")
+        writer.emit(f"if {row} != 0:", f"    if {here}:", f"        {count} -= 1")
         return count
 
     def _look_up_text(self, inputs: Names) -> Function:
