@@ -13,7 +13,7 @@ PIP_PROGRESS := \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup setup-s3 setup-kafka lock demo test test-all test-matrix test-cluster test-wheel dist build-tool check bench bench-idivm bench-keeper bench-strategies \
-	bench-choices bench-cluster bench-tpch bench-engine bench-live bench-soak bench-watch bench-many bounds coverage papers plots docs site site-version
+	bench-choices bench-cluster bench-tpch bench-engine bench-live bench-soak bench-fuzz bench-watch bench-many bounds coverage papers plots docs site site-version
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ bench-choices: $(INSTALLED) ## Measure every strategy of many views and changes,
 
 bench-live: $(INSTALLED) ## Measure live views: rows taken in, look-ups, how soon they are resumed
 	@$(PYTHON) -m bench.live
+
+bench-fuzz: $(INSTALLED) ## 10 minutes of random queries, types and histories in one process against an oracle in plain Python
+	@$(PYTHON) -m bench.fuzz
 
 bench-soak: $(INSTALLED) ## 15 minutes of changes at the highest rate, with a watcher that is killed every 30 s
 	@$(PYTHON) -m bench.soak

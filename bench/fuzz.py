@@ -169,7 +169,7 @@ def same(case: Case, found: dict[Row, Any], expected: dict[Row, Any]) -> bool:
 def _alike(function: str, found: Any, expected: Any) -> bool:
     if function != "avg" or found is None or expected is None:
         return bool(found == expected)
-    return abs(float(found) - expected) <= 1e-12 * max(1.0, abs(expected))
+    return bool(abs(float(found) - expected) <= 1e-12 * max(1.0, abs(expected)))
 
 
 # --- a history ------------------------------------------------------------------------------------
@@ -210,7 +210,8 @@ class History:
         """What the maintainer tells; a query without outputs has a value even where it is not."""
         if self.case.outputs:
             return dict(self.live.enumerate())
-        return {(): self.live.value()} if expected else {}
+        value = self.live.value()  # also where it is of nothing: it applies what was put off
+        return {(): value} if expected else {}
 
     def _listen(self) -> None:
         told: dict[Row, Any] = {}

@@ -1,7 +1,9 @@
 """Texts as keys: codes straight from Arrow's buffers, forgotten when no row holds them."""
 
+import os
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -134,3 +136,24 @@ def test_single_rows_of_fresh_texts_do_not_pile_up():
         live.update("L", (f"text {i}", 1))
         live.update("L", (f"text {i}", 1), -1)
     assert len(coder(live)) < 12_000
+
+
+def resident() -> int:
+    """Bytes of memory that the process holds."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from Linux")
+@pytest.mark.parametrize("text", ["Q(a) = R(a, b)", "Q(a; min(b), count_distinct(b)) = R(a, b)"])
+def test_fifty_turnovers_of_new_texts_leave_memory_as_it_was(text):
+    rows = 20_000 if LONG else 4_000
+    live, sizes = vk.maintain(text, engine="compiled"), []
+    for turn in range(50):
+        names = [f"{turn}.{number:0>40}" for number in range(rows)]
+        table = pa.table({"a": names, "b": names[::-1]})
+        live.update_batch("R", table)
+        live.update_batch("R", table, [-1] * rows)
+        sizes.append(resident())
+    # Forty turns bring 80 bytes a row: a third of that would be seen.
+    assert max(sizes[10:]) - sizes[10] < max(40 * rows * 80 // 10, 4 << 20)
+    assert not list(live.enumerate())

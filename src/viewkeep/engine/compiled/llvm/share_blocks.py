@@ -8,8 +8,9 @@ names numbered in the order in which they occur; blocks that then read the same 
 import ast
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from viewkeep.engine.compiled.llvm.wide import is_wide
 
@@ -17,7 +18,6 @@ NODES_AT_LEAST = 60
 """Smaller blocks are not worth a call."""
 
 _STATE = "s"
-_Node = TypeVar("_Node", bound=ast.AST)
 
 
 @dataclass
@@ -170,7 +170,7 @@ class _BlockSharing:
 
     def _find_blocks(self, function: ast.FunctionDef) -> None:
         """The blocks of a function that can be cut out."""
-        uses = Counter(_names_in(function))
+        uses = Counter(n.id for n in ast.walk(function) if isinstance(n, ast.Name))
         parameters = {argument.arg for argument in function.args.args}
         for node, before in _blocks_of_statements(function.body, parameters):
             reading = _BlockText()
@@ -214,7 +214,12 @@ class _BlockSharing:
 
     def _outline_block(self, name: str, block: _Block) -> None:
         """A function of the block, in which smaller blocks may be shared in turn."""
-        node = self._copied(block.node)
+        node = deepcopy(block.node)
+        for copy, original in zip(ast.walk(node), ast.walk(block.node), strict=True):
+            if isinstance(original, ast.stmt) and isinstance(copy, ast.stmt):
+                block_of_original = self._blocks.get(original)
+                if block_of_original is not None:
+                    self._blocks[copy] = block_of_original
         places = {place: f"place_{number}" for number, place in enumerate(block.places)}
         names = [_STATE, *places.values(), *block.arguments]
         body: list[ast.stmt] = [node]
@@ -227,19 +232,6 @@ class _BlockSharing:
         body.append(ast.Return(result))
         arguments = ast.arguments([], [ast.arg(each) for each in names], None, [], [], None, [])
         self._cut.append(ast.FunctionDef(name, arguments, body, [], None))
-
-    def _copied(self, node: _Node) -> _Node:
-        """A copy of a part of the text, whose blocks are those of the original."""
-        copy = type(node).__new__(type(node))
-        for name, value in vars(node).items():
-            if isinstance(value, list):
-                value = [self._copied(v) if isinstance(v, ast.AST) else v for v in value]
-            elif isinstance(value, ast.AST) and value._fields:
-                value = self._copied(value)
-            setattr(copy, name, value)
-        if isinstance(node, ast.stmt) and isinstance(copy, ast.stmt) and node in self._blocks:
-            self._blocks[copy] = self._blocks[node]
-        return copy
 
 
 class _BlockParameters(ast.NodeTransformer):
@@ -269,25 +261,7 @@ def _blocks_of_statements(
             for body in _statement_bodies(node):
                 yield from _blocks_of_statements(body, names)
         else:
-            names.update(_names_in(node))
-
-
-def _names_in(node: ast.AST) -> Iterator[str]:
-    """The names that occur in a part of the text, each as often as it does; `ast.walk` takes three
-    times as long."""
-    waiting = [node]
-    while waiting:
-        for value in vars(waiting.pop()).values():
-            if isinstance(value, ast.Name):
-                yield value.id
-            elif isinstance(value, list):
-                for each in value:
-                    if isinstance(each, ast.Name):
-                        yield each.id
-                    elif isinstance(each, ast.AST):
-                        waiting.append(each)
-            elif isinstance(value, ast.AST) and value._fields:
-                waiting.append(value)
+            names.update(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
 
 
 def _statement_bodies(node: ast.stmt) -> Iterator[list[ast.stmt]]:
