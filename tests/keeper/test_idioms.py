@@ -80,6 +80,14 @@ VIEWS = {
     "NULL) AS b FROM events",
     "joined_rows": "SELECT cid, concat_ws(',', array_sort(collect_list(status))) AS a "
     "FROM orders GROUP BY cid",
+    "collected": "SELECT cid, sort_array(collect_list(struct(placed, status, oid))) AS a, "
+    "sort_array(collect_set(struct(status, placed))) AS b, "
+    "sort_array(collect_list(struct(status, oid)), false)[0].oid AS c FROM orders GROUP BY cid",
+    "collected_parts": "SELECT cid, sort_array(collect_list(struct(place, tags))) AS a, "
+    "sort_array(collect_set(place)) AS b, sort_array(collect_list(tags)) AS c "
+    "FROM events GROUP BY cid",
+    "collected_over": "SELECT eid, sort_array(collect_list(place) OVER (PARTITION BY cid ORDER BY "
+    "eid)) AS l FROM events",
     # FALSE where a comparison with NULL decides, as Spark's joins for existence have it.
     "null_in": "SELECT oid, cid IN (SELECT cid FROM events) AS a, "
     "cid NOT IN (SELECT cid FROM events) AS b FROM orders",

@@ -69,6 +69,10 @@ def _has_floating_argument(arguments: Sequence[TypedValue]) -> bool:
     return any(argument.type in _FLOATING for argument in arguments)
 
 
+def _has_nested_float(arguments: Sequence[TypedValue]) -> bool:
+    return any(a.type.is_nested and a.type.has_float for a in arguments)
+
+
 def _rounds_floating_to_tens(arguments: Sequence[TypedValue]) -> bool:
     places = arguments[1].value if len(arguments) > 1 else 0
     return _has_floating_argument(arguments[:1]) and isinstance(places, int) and places < 0
@@ -100,7 +104,8 @@ AGGREGATES: Mapping[str, Entry] = {
     "approx_count_distinct": Entry(ESTIMATES),
     "try_sum": Entry(OVERFLOW),
     "try_avg": Entry(OVERFLOW),
-    "collect_set": Entry(ZEROS, _has_floating_argument),
+    "collect_list": Entry(ZEROS, _has_nested_float),
+    "collect_set": Entry(ZEROS, lambda a: _has_floating_argument(a) or _has_nested_float(a)),
     "mode": Entry(ZEROS, _has_floating_argument),
 }
 """The aggregates on the list."""

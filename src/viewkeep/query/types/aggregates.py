@@ -40,7 +40,7 @@ BY_ORDER = ("max_by", "min_by")
 COLLECTIONS = ("collect_list", "collect_set")
 """Aggregates of all values, as an array."""
 
-COMPARISONS = {"count": "=", "min": "<", "max": "<"}
+COMPARISONS = {"count": "=", "min": "<", "max": "<", "collect_list": "<", "collect_set": "<"}
 """The comparisons that aggregates ask of values of types that views carry."""
 
 ORDERED = (*PERCENTILES, "mode", "listagg")

@@ -91,8 +91,12 @@ def _percentile_sql(aggregate: AggregateColumn, argument: Text) -> str:
 
 def _collect_list_sql(function: str, argument: Text, over: str) -> str:
     """All values in ascending order; no values are an empty list."""
-    value = f"DISTINCT {argument.sql}" if function == "collect_set" else argument.sql
-    values = f"list({value}) FILTER ({argument.sql} IS NOT NULL){over}"
+    word = "DISTINCT " if function == "collect_set" else ""
+    if argument.type.is_nested:  # which DuckDB orders in its own way
+        pair = f"row({spark_order_text(argument.sql, argument.type)}, {argument.sql})"
+        pairs = f"list({word}{pair}) FILTER ({argument.sql} IS NOT NULL){over}"
+        return f"coalesce(list_transform(list_sort({pairs}), lambda e: e[2]), [])"
+    values = f"list({word}{argument.sql}) FILTER ({argument.sql} IS NOT NULL){over}"
     return f"coalesce(list_sort({values}), [])"
 
 
