@@ -229,21 +229,28 @@ class Keeper(LakeReader):
 
     @checked
     def apply(
-        self, name: str, inserts: Any = None, updates: Any = None, deletes: Any = None
+        self,
+        name: str,
+        inserts: Any = None,
+        updates: Any = None,
+        deletes: Any = None,
+        upserts: Any = None,
     ) -> int:
         """Change a table in one commit: deletes, then updates, then inserts; the new version.
 
         Inserts are whole rows, updates have the key and any of the other columns, deletes the key.
+        Upserts are whole rows, each inserted or, where its key is there, put in the place of that
+        row; no other change may name their keys.
         """
-        rows = {"inserts": inserts, "updates": updates, "deletes": deletes}
+        rows = {"inserts": inserts, "updates": updates, "deletes": deletes, "upserts": upserts}
         return change_table(self._lake, name, rows)
 
     @checked
     def transaction(self, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
         """Change several tables at once; their new versions.
 
-        For each table, `changes` has what `apply` takes: inserts, updates and deletes. Views see
-        all of it or nothing, also if this process dies in between.
+        For each table, `changes` has what `apply` takes: inserts, updates, deletes and upserts.
+        Views see all of it or nothing, also if this process dies in between.
         """
         return change_tables(self._lake, changes)
 

@@ -349,7 +349,7 @@ def test_a_view_with_another_layout(lake: Path) -> None:
 
 
 def test_other_mistakes_say_what_to_do(lake: Path, tmp_path: Path) -> None:
-    refused(viewkeep("apply", "parts"), "give --inserts, --updates or --deletes")
+    refused(viewkeep("apply", "parts"), "give --inserts, --updates, --deletes or --upserts")
     refused(viewkeep("apply", "parts", "--inserts", "no.csv"), 'there is no file "no.csv"')
     refused(viewkeep("apply", "parts", "--inserts", "no.parquet"), 'there is no file "no.parquet"')
     broken = write(tmp_path / "broken.parquet", "no parquet")

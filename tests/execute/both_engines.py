@@ -61,9 +61,13 @@ class SparkEngine:
 
     def answers(self, expressions: Sequence[Expression]) -> list[Answer]:
         """What it computes."""
+        return self.answers_to_texts([spark_text(each) for each in expressions])
+
+    def answers_to_texts(self, texts: Sequence[str]) -> list[Answer]:
+        """What it computes of SQL as users write it."""
         found: list[Answer] = []
-        for start in range(0, len(expressions), _CHUNK):
-            found += self._chunk([spark_text(e) for e in expressions[start : start + _CHUNK]])
+        for start in range(0, len(texts), _CHUNK):
+            found += self._chunk(texts[start : start + _CHUNK])
         return found
 
     def _chunk(self, texts: Sequence[str]) -> list[Answer]:

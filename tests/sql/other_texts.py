@@ -135,7 +135,7 @@ OTHER_FAMILIES = (
     "SELECT count(DISTINCT) FROM r",
     "SELECT count(DISTINCT r.*) FROM r",
     "SELECT max(DISTINCT) FROM r",
-    "SELECT sum(b) FILTER FROM r",
+    "SELECT sum(b) FILTER ( FROM r",
     "SELECT sum(a) FILTER (nope) FROM r",
     "SELECT sum(a) FILTER (WHERE nope) FROM r",
     "SELECT avg(d) FROM r",

@@ -155,6 +155,8 @@ def test_every_function_gives_in_duckdb_what_it_gives_in_spark(
 def test_a_division_by_zero_is_an_error(
     connection: duckdb.DuckDBPyConnection, function: str, kind: Type
 ) -> None:
+    if function == "div" and kind == DOUBLE:
+        pytest.skip("Spark divides only exact numbers so")
     zero = Call("-", (Column("i"), Column("i")))
     call = Call(function, (Cast(Column("i"), kind), Cast(zero, kind)))
     with pytest.raises(duckdb.Error, match=r"(?i)division by zero"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from viewkeep.changes import (
     ChangeError,
@@ -32,19 +33,21 @@ from viewkeep.tables.table_changes import TableChanges, rows_schema
 from viewkeep.tables.user_rows import read_user_rows
 
 TRIES = 20
-KINDS = ("inserts", "updates", "deletes")
+KINDS = ("inserts", "updates", "deletes", "upserts")
 
 
 @dataclass(frozen=True)
 class UserChanges:
-    """Checked rows to insert, to update (keys and some columns) and to delete (keys)."""
+    """Checked rows to insert, to update (keys and some columns) and to delete (keys), and whole
+    rows that are one or the other: no other change has their keys."""
 
     inserts: pa.Table
     updates: pa.Table
     deletes: pa.Table
+    upserts: pa.Table | None = None
 
     def log(self, table: Table) -> Iterator[Modification]:
-        """Deletes first, then updates, then inserts."""
+        """Deletes first, then updates, then inserts; without upserts."""
         for key in to_rows(self.deletes.select(list(table.key))):
             yield Delete(key)
         others = [name for name in self.updates.column_names if name not in table.key]
@@ -57,19 +60,27 @@ class UserChanges:
     def keys(self, key: Sequence[str]) -> pa.Table:
         """All keys that are named."""
         names = list(key)
-        return pa.concat_tables(
-            [part.select(names) for part in (self.inserts, self.updates, self.deletes)]
-        )
+        parts = [self.inserts, self.updates, self.deletes]
+        parts += [] if self.upserts is None else [self.upserts]
+        return pa.concat_tables([part.select(names) for part in parts])
 
 
 def user_changes(
-    name: str, table: Table, inserts: Any = None, updates: Any = None, deletes: Any = None
+    name: str,
+    table: Table,
+    inserts: Any = None,
+    updates: Any = None,
+    deletes: Any = None,
+    upserts: Any = None,
 ) -> UserChanges:
     """The changes of a user with declared types and distinct keys; nothing is looked up yet."""
+    if upserts is not None and not table.key:
+        raise ArgumentError(f'table "{name}" has no key that upserts could name; give inserts')
     changes = UserChanges(
         read_user_rows(name, "inserts", inserts, table, table.names),
         read_user_rows(name, "updates", updates, table, table.key),
         read_user_rows(name, "deletes", deletes, table, table.key),
+        None if upserts is None else read_user_rows(name, "upserts", upserts, table, table.names),
     )
     _check_keys_once(name, table, changes)
     changed = [each for each in changes.updates.column_names if each not in table.key]
@@ -104,12 +115,25 @@ def changeable_table(catalog: Catalog, name: str) -> TableDefinition:
 def _check_keys_once(name: str, table: Table, changes: UserChanges) -> None:
     """Refuse a row that is named twice by the same kind of change: which one counts is not said."""
     parts = {"inserts": changes.inserts, "updates": changes.updates, "deletes": changes.deletes}
-    for what, rows in parts.items():
-        keys = KeyIndex(rows.select(list(table.key)))
+    parts |= {} if changes.upserts is None else {"upserts": changes.upserts}
+    indexes = {what: KeyIndex(rows.select(list(table.key))) for what, rows in parts.items()}
+    format_ = RowFormat(name, table)
+    for what, keys in indexes.items():
         if keys.repeated is not None:
             [again] = to_rows(keys.keys.slice(keys.repeated, 1))
-            place = RowFormat(name, table).place(again)
-            raise ChangeError(f"{place}: the {what} name this key twice; give it once")
+            raise ChangeError(
+                f"{format_.place(again)}: the {what} name this key twice; give it once"
+            )
+    if "upserts" not in indexes:
+        return
+    upserted = indexes.pop("upserts")
+    for what, keys in indexes.items():
+        both = np.flatnonzero(upserted.places(keys.keys) >= 0)
+        if len(both):
+            [again] = to_rows(keys.keys.slice(int(both[0]), 1))
+            raise ChangeError(
+                f"{format_.place(again)}: the upserts and the {what} name this key; give it once"
+            )
 
 
 def apply_changes(
@@ -189,14 +213,45 @@ def net_user_changes(
 ) -> TableChanges:
     """The net effect of a user's changes on the rows with their keys; an error if they misfit."""
     rows = matches.rows.select(list(table.names)).cast(rows_schema(table))
+    net_changes = _net_of_known_kinds(name, table, changes, matches, rows)
+    if changes.upserts is None or not changes.upserts.num_rows:
+        return net_changes
+    return _with_upserts(net_changes, changes.upserts, rows)
+
+
+def _with_upserts(changes: TableChanges, upserts: pa.Table, rows: pa.Table) -> TableChanges:
+    """With whole rows that stand for those of `rows` that have their keys, or are new."""
+    table = changes.table
+    upserts = upserts.select(list(table.names)).cast(rows_schema(table))
+    key = list(table.key)
+    places = KeyIndex(rows.select(key)).places(upserts.select(key))
+    is_there = pa.array(places >= 0)
+    updates = TableChanges(
+        changes.name,
+        table,
+        pa.concat_tables([changes.inserts, upserts.filter(pc.invert(is_there))]),
+        changes.deletes,
+        rows.take(pa.array(places[places >= 0])),
+        upserts.filter(is_there),
+    ).effective()
+    return replace(
+        updates,
+        before=pa.concat_tables([changes.before, updates.before]),
+        after=pa.concat_tables([changes.after, updates.after]),
+    )
+
+
+def _net_of_known_kinds(
+    name: str, table: Table, changes: UserChanges, matches: MatchedRows, rows: pa.Table
+) -> TableChanges:
+    """The net effect of all but the upserts, whose keys come last."""
     count = matches.keys.keys.num_rows
     if matches.keys.repeated is not None or np.bincount(matches.places, minlength=1).max() > 1:
         return _net_changes_by_row(name, table, changes, rows)
     places = np.full(count, -1, np.int64)
     places[matches.places] = np.arange(rows.num_rows)
-    inserts, updates, deletes = np.split(
-        places, np.cumsum([changes.inserts.num_rows, changes.updates.num_rows])
-    )
+    counts = [part.num_rows for part in (changes.inserts, changes.updates, changes.deletes)]
+    inserts, updates, deletes, _ = np.split(places, np.cumsum(counts))
     wrong = _first_misfit_change(table, changes, inserts, updates, deletes)
     if wrong is not None:
         return _net_changes_by_row(name, table, wrong, rows)

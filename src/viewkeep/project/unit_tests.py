@@ -18,7 +18,7 @@ from viewkeep.project.files import checked_mapping, checked_names, read_yaml, re
 from viewkeep.project.model import ProjectError, Then, UnitTest
 
 _NAMES = ("test", "view", "given", "expect", "then")
-_KINDS = ("inserts", "updates", "deletes")
+_KINDS = ("inserts", "updates", "deletes", "upserts")
 
 
 def read_unit_tests(path: Path, folder: Path) -> list[UnitTest]:

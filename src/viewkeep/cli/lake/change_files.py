@@ -10,7 +10,7 @@ from viewkeep.cli.source import read_file
 from viewkeep.errors import ViewkeepError
 from viewkeep.reading import Table
 
-KINDS = ("inserts", "updates", "deletes")
+KINDS = ("inserts", "updates", "deletes", "upserts")
 SUFFIXES = (".csv", ".parquet", *JSON_LINES)
 Changes = dict[str, dict[str, Any]]
 """Rows by table and kind of change."""

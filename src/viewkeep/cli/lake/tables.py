@@ -260,10 +260,16 @@ def apply(
     deletes: Annotated[
         str | None, typer.Option(help="File with the key columns.", metavar="FILE")
     ] = None,
+    upserts: Annotated[
+        str | None,
+        typer.Option(help="File of whole rows, new or in the place of old ones.", metavar="FILE"),
+    ] = None,
     lake: LakePath = None,
     as_json: AsJson = False,
 ) -> None:
     """Change a table: deletes, then updates, then inserts, all of it or nothing.
+
+    Upserts are inserted, or put in the place of the rows that have their keys.
 
     Files are CSV, whose first line names the columns, JSON lines (.jsonl) or Parquet; - is CSV from
     standard input.
@@ -285,14 +291,15 @@ def apply(
     """
     from viewkeep.cli.lake.change_files import has_several_tables
 
-    options = {"inserts": inserts, "updates": updates, "deletes": deletes}
+    options = {"inserts": inserts, "updates": updates, "deletes": deletes, "upserts": upserts}
     files = {kind: file for kind, file in options.items() if file is not None}
     if not files and has_several_tables(table):
         _apply_transaction(table, lake, as_json)
         return
     if not files:
         raise ViewkeepError(
-            "nothing to apply: give --inserts, --updates or --deletes, or a folder of changes"
+            "nothing to apply: give --inserts, --updates, --deletes or --upserts, or a folder of "
+            "changes"
         )
     if list(files.values()).count("-") > 1:
         raise ViewkeepError("standard input (-) can be read only once")

@@ -17,6 +17,7 @@ from viewkeep.query.types.data_types import (
     DATE,
     DECIMAL,
     DOUBLE,
+    FLOAT,
     INT,
     INTEGRAL,
     STRING,
@@ -149,6 +150,12 @@ def _round_type(arguments: Sequence[TypedValue]) -> Type:
     if places < 0:
         return bounded_decimal(max(digits_before_point, 1 - places), 0)
     return bounded_decimal(digits_before_point + min(scale, places), min(scale, places))
+
+
+def _div_type(arguments: Sequence[TypedValue]) -> Type:
+    if any(each.type in (FLOAT, DOUBLE) for each in arguments):
+        raise clash("div", arguments, "the arguments must be exact numbers")
+    return of_numbers("div", lambda _: BIGINT)(arguments)
 
 
 def _whole_number_type(type_: Type) -> Type:
@@ -321,7 +328,10 @@ def _text_function_types() -> list[FunctionSignature]:
         FunctionSignature("length", of_types("length", INT, (STRING, BINARY)), 1, 1),
         FunctionSignature("substring", of_types("substring", STRING, _TEXT, whole_numbers), 2, 3),
         FunctionSignature(
-            "concat", text_or_arrays_rule("concat", of_types("concat", STRING, _TEXT)), 1, None
+            "concat",
+            text_or_arrays_rule("concat", of_types("concat", STRING, _TEXT)),
+            *(1, None),
+            takes=(_TEXT,),
         ),
         FunctionSignature("replace", of_types("replace", STRING, _TEXT), 2, 3),
         *(
@@ -339,19 +349,26 @@ def _text_function_types() -> list[FunctionSignature]:
         ),
         FunctionSignature("repeat", of_types("repeat", STRING, _TEXT, whole_numbers), 2, 2),
         FunctionSignature(
-            "reverse", text_or_arrays_rule("reverse", of_types("reverse", STRING, _TEXT)), 1, 1
+            "reverse",
+            text_or_arrays_rule("reverse", of_types("reverse", STRING, _TEXT)),
+            *(1, 1),
+            takes=(_TEXT,),
         ),
         FunctionSignature("translate", of_types("translate", STRING, _TEXT), 3, 3),
         FunctionSignature(
             "split_part", of_types("split_part", STRING, _TEXT, _TEXT, whole_numbers), 3, 3
         ),
-        FunctionSignature("substring_index", _substring_index_type, 3, 3),
+        FunctionSignature(
+            "substring_index", _substring_index_type, 3, 3, takes=(_TEXT, _TEXT, whole_numbers)
+        ),
         FunctionSignature("concat_ws", of_types("concat_ws", STRING, _TEXT), 2, None),
         FunctionSignature("ascii", of_types("ascii", INT, _TEXT), 1, 1),
-        FunctionSignature("sha2", _sha2_type, 2, 2),
-        FunctionSignature("rlike", _rlike_type, 2, 2),
-        FunctionSignature("regexp_extract", _regexp_extract_type, 2, 3),
-        FunctionSignature("regexp_replace", _regexp_replace_type, 3, 3),
+        FunctionSignature("sha2", _sha2_type, 2, 2, takes=(_BYTES, whole_numbers)),
+        FunctionSignature("rlike", _rlike_type, 2, 2, takes=(_TEXT,)),
+        FunctionSignature(
+            "regexp_extract", _regexp_extract_type, 2, 3, takes=(_TEXT, _TEXT, whole_numbers)
+        ),
+        FunctionSignature("regexp_replace", _regexp_replace_type, 3, 3, takes=(_TEXT,)),
         *(
             FunctionSignature(n, of_types(n, STRING, _BYTES), 1, 1)
             for n in ("md5", "sha1", "hex", "base64")
@@ -377,7 +394,7 @@ def _number_function_types() -> list[FunctionSignature]:
         ),
         FunctionSignature("power", of_numbers("power", lambda _: DOUBLE), 2, 2),
         FunctionSignature("sign", of_numbers("sign", lambda _: DOUBLE), 1, 1),
-        FunctionSignature("div", of_numbers("div", lambda _: BIGINT), 2, 2, "always"),
+        FunctionSignature("div", _div_type, 2, 2, "always"),
     ]
 
 
@@ -395,8 +412,10 @@ def _date_function_types() -> list[FunctionSignature]:
         FunctionSignature("datediff", of_types("datediff", INT, _DAY), 2, 2),
         FunctionSignature("add_months", of_types("add_months", DATE, _DAY, days), 2, 2),
         FunctionSignature("last_day", of_types("last_day", DATE, _DAY), 1, 1),
-        FunctionSignature("timestampadd", _timestampadd_type, 3, 3),
-        FunctionSignature("date_trunc", _date_trunc_type, 2, 2),
+        FunctionSignature(
+            "timestampadd", _timestampadd_type, 3, 3, takes=(_TEXT, INTEGRAL, (TIMESTAMP,))
+        ),
+        FunctionSignature("date_trunc", _date_trunc_type, 2, 2, takes=(_TEXT, (TIMESTAMP,))),
         *(
             FunctionSignature(name, of_types(name, STRING, _DAY), 1, 1)
             for name in ("dayname", "monthname")

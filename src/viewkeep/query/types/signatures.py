@@ -75,6 +75,13 @@ class FunctionSignature:
     least: int
     most: int | None
     nullable: str = "any"
+    takes: tuple[tuple[Type, ...], ...] = ()
+    """The types of its arguments, where the rule is more than these."""
+
+    def expected(self, place: int) -> tuple[Type, ...]:
+        """The types that an argument may have; none where they depend on the others."""
+        types = self.takes or (self.rule.types if isinstance(self.rule, OfTypes) else ())
+        return types[min(place, len(types) - 1)] if types else ()
 
     def result(self, arguments: Sequence[TypedValue]) -> TypedValue:
         """The type of a call.
@@ -132,18 +139,27 @@ def only_by_spark(name: str, what: str) -> QueryError:
     return QueryError(f"{name}() with {what}: only Spark computes it: Keeper(path, spark)")
 
 
-def of_types(name: str, result: Type, *types: tuple[Type, ...]) -> Rule:
+@dataclass(frozen=True, slots=True)
+class OfTypes:
     """The rule of a function whose arguments have these types; the last one may repeat."""
 
-    def rule(arguments: Sequence[TypedValue]) -> Type:
+    name: str
+    result: Type
+    types: tuple[tuple[Type, ...], ...]
+
+    def __call__(self, arguments: Sequence[TypedValue]) -> Type:
+        """The type of a call."""
         for index, argument in enumerate(arguments):
-            allowed = types[min(index, len(types) - 1)]
+            allowed = self.types[min(index, len(self.types) - 1)]
             if argument.type not in (*allowed, VOID):
                 names = " or ".join(dict.fromkeys(map(str, allowed)))
-                raise clash(name, arguments, f"argument {index + 1} must be {names}")
-        return result
+                raise clash(self.name, arguments, f"argument {index + 1} must be {names}")
+        return self.result
 
-    return rule
+
+def of_types(name: str, result: Type, *types: tuple[Type, ...]) -> OfTypes:
+    """The rule of a function whose arguments have these types; the last one may repeat."""
+    return OfTypes(name, result, types)
 
 
 def of_same(name: str) -> Rule:

@@ -6,7 +6,7 @@ from sqlglot.tokenizer_core import TokenType
 from viewkeep.query.algebra import AntiJoin, Node, Output, Project, SemiJoin, UnionAll, Window
 from viewkeep.query.expressions import Call, Cast, Column, conjunction
 from viewkeep.query.types.data_types import Type
-from viewkeep.query.types.rules import common_type
+from viewkeep.query.types.implicit_casts import wider_type
 from viewkeep.query.windows import WindowColumn
 from viewkeep.sql.blocks.clauses import refuse_clauses
 from viewkeep.sql.blocks.context import Context, Places
@@ -99,7 +99,7 @@ def _set_operation_types(
         raise context.source.error(problem, query.expression)
     types = []
     for first, second in zip(left.schema, right.schema, strict=True):
-        common = common_type(first.type, second.type)
+        common = wider_type(first.type, second.type)
         if common is None:
             problem = (
                 f'column "{first.name}" is {first.type} on one side, {second.type} on the other'

@@ -249,6 +249,7 @@ def _window_aggregate(
     one = constant(literal(1))
     star = isinstance(nodes[0], exp.Star)
     values = [one] if star else [translator.translate(each) for each in nodes]
+    values = [*translator.cast_implicitly(function, values, call)]
     if call.name.lower() in OF_CONDITIONS and values[0].typed.type not in (BOOLEAN, VOID):
         problem = f"{call.name.lower()}() takes a condition, not {values[0].typed.type}"
         raise translator.source.error(problem, call)

@@ -1,5 +1,6 @@
 """Constants of SQL: numbers, dates, timestamps, intervals, and the names of types."""
 
+import re
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
@@ -71,6 +72,8 @@ def typed_literal(constant: Literal, target: Type) -> Literal | None:
     match constant.value:
         case str(text) if target in MOMENTS:
             return read_text(text, target)
+        case str(text) if target in INTEGRAL and re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+            return typed_literal(Literal(int(text), BIGINT), target)
         case int(value) if target in INTEGRAL and not isinstance(value, bool):
             bits = 8 << INTEGRAL.index(target)
             return Literal(value, target) if -(1 << bits - 1) <= value < 1 << bits - 1 else None

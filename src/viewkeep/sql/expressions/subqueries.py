@@ -234,11 +234,13 @@ class Subqueries:
         links, outputs = list(answer.links), [Output(k, Column(k)) for k in answer.keys]
         for item, value in zip(answer.items, values, strict=True):
             column = Scalar(Column(item), type_of(Column(item), answer.node.schema))
-            translator.compare("=", [value, column], node)
-            common = common_type(value.typed.type, column.typed.type) or column.typed.type
-            same = column.typed.type == common
-            outputs.append(Output(item, Column(item) if same else Cast(Column(item), common)))
-            links.append(Link(Column(item), "=", value.expression))
+            sides = outer, inner = translator.cast_implicitly("=", [value, column], node)
+            translator.compare("=", sides, node)
+            own = inner.typed.type
+            common = common_type(outer.typed.type, own) or own
+            output = inner.expression if own == common else Cast(inner.expression, common)
+            outputs.append(Output(item, output))
+            links.append(Link(Column(item), "=", outer.expression))
         linked = replace(answer, node=Project(answer.node, tuple(outputs)), links=tuple(links))
         return self._some_row(self._row_and_value_counts(linked), translator, node)
 

@@ -1,6 +1,7 @@
 """SQL expressions to typed expressions of the algebra."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from sqlglot import exp
@@ -19,6 +20,7 @@ from viewkeep.query.types.data_types import (
     Type,
 )
 from viewkeep.query.types.functions import FUNCTIONS, TIME_FUNCTIONS
+from viewkeep.query.types.implicit_casts import implicit_casts
 from viewkeep.query.types.inference import cast_result
 from viewkeep.query.types.signatures import type_refusal
 from viewkeep.sql.blocks.scope import Scalar, Scope, ScopeColumn, constant
@@ -28,7 +30,6 @@ from viewkeep.sql.expressions.functions import function_call
 from viewkeep.sql.expressions.literals import read_text, typed_literal
 from viewkeep.sql.expressions.names import column_or_alias
 from viewkeep.sql.expressions.opaque import opaque_call, opaque_expression
-from viewkeep.sql.expressions.texts import arguments_as_texts, text_as_number
 from viewkeep.sql.expressions.tuples import compare_tuples
 from viewkeep.sql.source import Source
 
@@ -152,18 +153,44 @@ class Translator:
         """A function applied to translated arguments."""
         if function in TIME_FUNCTIONS:
             arguments = [self._scalar_in_utc(each, node) for each in arguments]
-        arguments = arguments_as_texts(self, function, arguments, node)
-        call = Call(function, tuple(a.expression for a in arguments))
         try:
-            for argument in arguments:
-                self.refuse_carried(argument, node, function)
-            typed = FUNCTIONS[function].result([argument.typed for argument in arguments])
+            return self._typed_call(function, arguments, node)
         except QueryError as error:
+            with suppress(QueryError):  # it is the call as it was written that is refused
+                return self._call_with_casts(function, arguments, node)
+            call = Call(function, tuple(a.expression for a in arguments))
             opaque = opaque_call(call, arguments, self.source)
             if opaque is not None:
                 return opaque
             raise self.source.type_error(_type_problem(error), node) from None
-        return Scalar(call, typed)
+
+    def _typed_call(self, function: str, arguments: Sequence[Scalar], node: exp.Expr) -> Scalar:
+        for argument in arguments:
+            self.refuse_carried(argument, node, function)
+        typed = FUNCTIONS[function].result([argument.typed for argument in arguments])
+        return Scalar(Call(function, tuple(a.expression for a in arguments)), typed)
+
+    def _call_with_casts(
+        self, function: str, arguments: Sequence[Scalar], node: exp.Expr
+    ) -> Scalar:
+        if function == "nullif" and len(arguments) == 2:  # the casts are those of its comparison
+            equal = self.call("=", arguments, node)
+            return self.call("case", [equal, constant(literal(None)), arguments[0]], node)
+        if function == "+" and arguments[1].typed.type == DATE != arguments[0].typed.type:
+            arguments = arguments[::-1]  # days and a date
+        return self._typed_call(function, self.cast_implicitly(function, arguments, node), node)
+
+    def cast_implicitly(
+        self, function: str, arguments: Sequence[Scalar], node: exp.Expr
+    ) -> Sequence[Scalar]:
+        """The arguments with the casts that Spark adds, if there are any."""
+        casts = implicit_casts(function, [each.typed for each in arguments])
+        if casts is None:
+            return arguments
+        return [
+            argument if target in (None, argument.typed.type) else self.cast(argument, target, node)
+            for argument, target in zip(arguments, casts, strict=True)
+        ]
 
     def refuse_carried(self, scalar: Scalar, node: exp.Expr, function: str = "=") -> None:
         """An error where a function does not take a value of a type that views carry."""
@@ -177,7 +204,7 @@ class Translator:
         types = {argument.typed.type for argument in arguments}
         target = next((each for each in reversed(MOMENTS) if each in types), None)
         if target is None:
-            return self.call(function, [text_as_number(a, types) for a in arguments], node)
+            return self.call(function, arguments, node)
         return self.call(function, [self._scalar_as_date(a, target, node) for a in arguments], node)
 
     def column(self, column: ScopeColumn, node: exp.Expr) -> Scalar:

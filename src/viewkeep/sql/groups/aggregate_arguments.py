@@ -53,6 +53,7 @@ def aggregate_arguments(
         values += [constant(literal(""))] * (len(values) == 1)
     elif function == "approx_count_distinct":
         values = [*values[:1], *map(_argument_as_double, values[1:])]
+    values = [*translator.cast_implicitly(function, values, call)]
     read = Arguments(tuple(values), order, distinct)
     _check_distinct_order(function, read, call, translator)
     return read
