@@ -10,6 +10,7 @@ from sqlglot import exp
 from viewkeep.errors import SchemaError
 from viewkeep.query.expressions import Literal, literal
 from viewkeep.query.types.data_types import (
+    BIGINT,
     DATE,
     DECIMAL,
     DOUBLE,
