@@ -40,7 +40,8 @@ class Sizes:
     lecture: tuple[int, ...]
     survey: SurveySizes
     tpch: TpchSizes
-    spark_parts: int
+    spark: tuple[int, int, int]
+    """Parts, changes, rounds."""
 
 
 USUAL = Sizes(
@@ -56,7 +57,7 @@ USUAL = Sizes(
     lecture=(500, 1000, 2000),
     survey=SurveySizes((500, 1000, 2000), None, Shop(), (1_000, 10_000, 100_000)),
     tpch=TpchSizes(0.01, 15, 2),
-    spark_parts=100_000,
+    spark=(100_000, 200, 3),
 )
 FULL = Sizes(
     "the papers' sizes",
@@ -76,7 +77,7 @@ FULL = Sizes(
         (1_000, 10_000, 100_000, 1_000_000),
     ),
     tpch=TpchSizes(1.0, 1500, 2),
-    spark_parts=5_000_000,
+    spark=(5_000_000, 200, 3),
 )
 TINY = Sizes(
     "sizes of a test, at which exponents and seconds mean little",
@@ -85,7 +86,7 @@ TINY = Sizes(
     lecture=(60, 120),
     survey=SurveySizes((40, 80), (64, 256), Shop(2, 3, 4, 5, 20), (50, 100)),
     tpch=TpchSizes(0.001, 2, 1, ("q06",)),
-    spark_parts=300,
+    spark=(300, 20, 1),
 )
 
 
@@ -93,7 +94,7 @@ def spark_section(sizes: Sizes, show: Show) -> Section:
     """The ID-based paper on Spark, which is not needed otherwise."""
     from bench import _paper_spark
 
-    return _paper_spark.section(_paper_spark.SparkSizes(sizes.spark_parts), show)
+    return _paper_spark.section(_paper_spark.SparkSizes(*sizes.spark), show)
 
 
 MakeSection = Callable[[Sizes, Show], Section]
