@@ -25,6 +25,7 @@ from viewkeep.lake.lake import Lake
 from viewkeep.lake.live_states import Pin, save_state, saved_state
 from viewkeep.lake.transactions import Transactions
 from viewkeep.lake.views.seen_columns import readable_tables
+from viewkeep.lake.views.view import View
 from viewkeep.lake.views.view_plans import ViewPlans
 from viewkeep.maintainer import Maintainer, OutputChange, engine_obstacle, maintain
 from viewkeep.query.conjunctive import ConjunctiveQuery
@@ -199,6 +200,7 @@ class LiveView:
 
     def save(self) -> None:
         """Keep the state in the lake, with the versions that it reflects."""
+        self._defined_view()  # nobody would remove the state of a view that is gone
 
         def write(file: Path) -> Mapping[str, Pin]:
             with self._lock:
@@ -216,14 +218,19 @@ class LiveView:
         the view anew, with its caches.
         """
         with self._lock, self._lake.marked():
-            view = self._source.plans.finished_view(self.name)
-            if view.definition.build != self._source.definition.build:
-                self._refuse("the view was defined anew")
+            view = self._defined_view()
             for name, pin in self._pins.items():
                 if not pin.is_current(self._lake, self._tables[name]):
                     self._refuse(f'table "{name}" has another history than the one that was seen')
             self._check_averages()
             return write_live_rows(view, self.to_arrow, self.versions)
+
+    def _defined_view(self) -> View:
+        """The view in the lake; an error if it is gone, or another one by now."""
+        view = self._source.plans.finished_view(self.name)
+        if view.definition.build != self._source.definition.build:
+            self._refuse("the view was defined anew")
+        return view
 
     def _refuse(self, problem: str) -> None:
         raise LiveViewError(

@@ -205,3 +205,17 @@ def test_rows_have_the_types_and_the_order_of_the_sql(keeper: Keeper) -> None:
     live.catch_up()
     row = {"name": "n1", "did": 1}
     assert live.row_changes(told) == [{"operation": "insert", "before": None, "after": row}] * 2
+
+
+def test_the_state_of_a_view_that_is_gone_is_not_kept(keeper: Keeper, tmp_path: Path) -> None:
+    live = keeper.live("total")
+    live.save()
+    keeper.create_view("total", "SELECT count(*) AS total FROM parts", replace=True)
+    with pytest.raises(LiveViewError, match="was defined anew"):
+        live.save()
+    keeper.drop_view("total")
+    states = list((tmp_path / "lake").rglob("*.state"))
+    with pytest.raises(ViewkeepError, match='no view "total"'):
+        live.save()
+    assert list((tmp_path / "lake").rglob("*.state")) == states
+    assert live.catch_up() == 0
