@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -37,6 +38,8 @@ TESTS = (
 )
 CHOSEN = "not duckdb and not copies"
 """Tests that Spark has no part in, and further forms of others, are left out."""
+PATIENCE = 30
+"""Seconds that a process may take after its last test."""
 PACKAGES = ("pytest>=8.3", "hypothesis>=6.120", "pandas<3", "numpy>=2")
 
 
@@ -82,13 +85,23 @@ def run(version: str, kind: str, cache: Path, more: Sequence[str]) -> Result:
     command = [python, "-m", "pytest", "-p", "no:cacheprovider", "-W", "default"]
     command += [f"--junit-xml={report}"]
     with log.open("w") as file:
-        subprocess.run(
-            [*command, "-k", CHOSEN, *TESTS, *more],
-            cwd=ROOT, env=environment, stdout=file, stderr=subprocess.STDOUT, check=False,
+        process = subprocess.Popen(
+            [*command, "-k", CHOSEN, *TESTS, *more], cwd=ROOT, env=environment,
+            stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
+        _wait(process, report)
     result = Result(version, kind, *_counts(report), round(time.monotonic() - start))
     print(f"{result} ({log})", flush=True)
     return result
+
+
+def _wait(process: "subprocess.Popen[bytes]", report: Path) -> None:
+    """Until the process ends, or a while after its report: clients of Connect may try for many
+    minutes to tell a server of their end that has ended before them."""
+    while process.poll() is None:
+        if report.exists() and time.time() - report.stat().st_mtime > PATIENCE:
+            os.killpg(process.pid, signal.SIGKILL)
+        time.sleep(1)
 
 
 def _counts(report: Path) -> tuple[int, int, int]:
