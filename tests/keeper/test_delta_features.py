@@ -5,6 +5,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +18,7 @@ from pyspark.sql import SparkSession
 from tests.diffs.harness import Bag
 from tests.keeper.delta_fixtures import NAMES, ConnectorTable
 from viewkeep import Keeper, ViewkeepError
+from viewkeep.execute.spark.versions import reads_narrower_types
 from viewkeep.tables.spark_rows import frame_rows
 
 LONG = bool(os.environ.get("VIEWKEEP_LONG"))
@@ -66,8 +68,21 @@ def steps(table: ConnectorTable, first: int) -> list[int]:
     return every if LONG else sorted({first, every[len(every) // 2], table.newest})
 
 
+def refusal(engine: str, name: str) -> AbstractContextManager[object]:
+    """Spark 3.5 reads no files of narrower types: such tables are refused by name."""
+    is_old = engine == "spark" and not reads_narrower_types()
+    if is_old and name in ("widening", "all_features"):
+        return pytest.raises(ViewkeepError, match="types of columns were widened")
+    return nullcontext()
+
+
 @pytest.mark.parametrize("name", READABLE)
-def test_every_version_is_read(lake: Lake, tmp_path: Path, name: str) -> None:
+def test_every_version_is_read(lake: Lake, engine: str, tmp_path: Path, name: str) -> None:
+    with refusal(engine, name):
+        _check_versions(lake, tmp_path, name)
+
+
+def _check_versions(lake: Lake, tmp_path: Path, name: str) -> None:
     table = ConnectorTable(name, tmp_path)
     for version in steps(table, 0):
         table.go_to(version)
@@ -81,14 +96,15 @@ def test_every_version_is_read(lake: Lake, tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["v2_checkpoints", "all_features", "mapping_by_name"])
 def test_checkpoints_are_read_without_the_entries_before(
-    lake: Lake, tmp_path: Path, name: str
+    lake: Lake, engine: str, tmp_path: Path, name: str
 ) -> None:
     table = ConnectorTable(name, tmp_path)
     table.go_to(table.newest)
     table.forget_entries()
     keeper = lake(tmp_path / "lake")
     keeper.register_table("t", table.place)
-    assert read_rows(keeper, "t") == table.bag(table.newest)
+    with refusal(engine, name):
+        assert read_rows(keeper, "t") == table.bag(table.newest)
 
 
 @pytest.mark.parametrize("name", READABLE)

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 from viewkeep.errors import reason
 from viewkeep.execute.spark.driver.collect import empty, local, spark_schema
 from viewkeep.execute.spark.report import SPARK_ERRORS
-from viewkeep.execute.spark.versions import union
+from viewkeep.execute.spark.versions import reads_narrower_types, union
 from viewkeep.query.expressions import back_quote
 from viewkeep.query.types.data_types import BIGINT, BOOLEAN, STRING, Field
 from viewkeep.tables.arrow_rows import to_arrow
@@ -44,6 +44,12 @@ def read_frame(
     if not files:
         return empty(spark, snapshot.fields).frame
     _check_names(table, snapshot, files)
+    if snapshot.is_widened and not reads_narrower_types():
+        raise UnsupportedTableError(
+            f"{snapshot.uri}: types of columns were widened, and Spark before version 4 does not "
+            'read the files from before that; use backend="duckdb", a newer Spark, or write the '
+            "table anew"
+        )
     whole = [each for each in files if each.vector is None]
     marked = [each for each in files if each.vector is not None]
     frames = [_read_files(spark, snapshot, whole)[0]] if whole else []

@@ -68,6 +68,11 @@ def frame_of_arrow(
     return spark.createDataFrame(tuples, types)
 
 
+def reads_narrower_types() -> bool:
+    """Whether files whose columns have narrower types than their table are read: since Spark 4."""
+    return hasattr(DataFrame, "toArrow")
+
+
 def arrow_schema_of(schema: StructType) -> pa.Schema:
     """The schema of Arrow for columns of Spark, moments in UTC: before 4.3 no zone is asked for.
 

@@ -94,7 +94,10 @@ class History:
             for each in files:
                 _check_numbers(self.place, each)
         fields, identity = declared_columns(self.place, schema), str(self.table.metadata.table_uuid)
-        return Snapshot(self.place, version, fields, files, (), identity, mapping=mapping)
+        is_wide = len(self.table.metadata.schemas) > 1
+        return Snapshot(
+            *(self.place, version, fields, files, (), identity), mapping=mapping, is_widened=is_wide
+        )
 
 
 def read_history(place: str) -> History:

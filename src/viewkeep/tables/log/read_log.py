@@ -61,6 +61,8 @@ from viewkeep.tables.log.write_entry import (
 )
 from viewkeep.tables.secrets import note_credentials
 
+TYPE_CHANGES = "delta.typeChanges"
+"""What the log tells of a column whose type was widened."""
 NOTES = "viewkeep"
 """The key of Viewkeep's notes in the metadata of a commit."""
 
@@ -168,7 +170,9 @@ class TableLog:
             files = files_of(table, vectors, mapping)
             plain = is_plain_version(table, properties_of(fields))
             at = table.version()
-            form = (plain, metadata.configuration.get(FEED) == "true", has_vectors, mapping)
+            is_widened = f'"{TYPE_CHANGES}"' in table.schema().to_json()
+            has_feed = metadata.configuration.get(FEED) == "true"
+            form = (plain, has_feed, has_vectors, mapping, is_widened)
             return Snapshot(self.uri, at, fields, files, partitions, identity, *form)
 
     def _vectors_of_version(self, version: int) -> Vectors:

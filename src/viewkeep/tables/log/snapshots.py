@@ -76,7 +76,8 @@ class DataFile:
 class Snapshot:
     """One version of a table; `is_plain` if it asks nothing of writers but to add and remove files
     (`write_entry.is_plain`), `has_feed` if commits tell their changed rows, `has_vectors` if files
-    may have deletion vectors, `mapping` if files call columns otherwise."""
+    may have deletion vectors, `mapping` if files call columns otherwise, `is_widened` if columns
+    may have narrower types in files."""
 
     uri: str
     version: int
@@ -88,6 +89,7 @@ class Snapshot:
     has_feed: bool = False
     has_vectors: bool = False
     mapping: ColumnMapping | None = None
+    is_widened: bool = False
 
     @property
     def rows(self) -> int:
