@@ -56,6 +56,8 @@ class BatchSink:
         def run(round_: TargetRound) -> IngestReport:
             nonlocal records
             if any(each.part == batch_id for each in round_.earlier_parts([name]).get(name, ())):
+                if is_spark_frame(batch):  # the state of a stream is committed where rows are read
+                    _arrow_table(batch)
                 return round_.empty_report
             if records is None:
                 records = tuple(self._records_of_batch(_arrow_table(batch)))
