@@ -54,6 +54,7 @@ CALLS = (
     *("degrees(x)", "degrees(n)", "radians(x)", "radians(n)"),
     *("element_at(array(n, 7), 1)", "element_at(array(s, 'b'), -1)"),
     *("try_element_at(array(n, 7), 3)", "try_element_at(array(x), 1)"),
+    *("concat_ws('-', s, n)", "concat_ws(', ', array(s, 'b'), s)", "concat_ws('', array(s))"),
 )
 """Every function, with every argument that has a composition."""
 

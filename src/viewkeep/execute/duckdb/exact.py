@@ -38,7 +38,6 @@ from viewkeep.query.types.signatures import TypedValue
 
 ONLY_SPARK = "only Spark computes it"
 MATHEMATICS = "the last digit differs between the mathematics of Java and of C"
-REFUSED = "Spark has no div of floating-point numbers"
 JAVA_DIGITS = "before Java 19, Spark sees more digits in some numbers beyond 2^53 than they have"
 TIME_ZONES = "a text may name any time zone, or a time of the current day"
 INTERPOLATION = "the last digit of a value between two others differs"
@@ -90,7 +89,6 @@ FUNCTIONS: Mapping[str, Entry] = {
     "ln": Entry(MATHEMATICS),
     "exp": Entry(MATHEMATICS),
     "power": Entry(MATHEMATICS),
-    "div": Entry(REFUSED, _has_floating_argument),
     "round": Entry(JAVA_DIGITS, _rounds_floating_to_tens),
 }
 """The functions on the list."""
