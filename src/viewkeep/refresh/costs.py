@@ -22,6 +22,7 @@ from viewkeep.lake.views.stored_view import StoredView
 from viewkeep.lake.views.view import View
 from viewkeep.query.verbatim import Verbatim
 from viewkeep.refresh.prices import (
+    JOBS,
     PRICES,
     RUN,
     Prices,
@@ -94,7 +95,9 @@ def estimate(
     factor = _expected_factor(view, stored, inputs, changes) if choice.backend == "duckdb" else None
     if factor is not None:
         return Estimate(factor * plain, anew, plain, 0.0)
-    return Estimate(plain, anew, plain, price.untried, way)
+    # A first try by jobs took up to three times its estimate: it is made where half will do.
+    error = max(price.untried, plain) if way == JOBS else price.untried
+    return Estimate(plain, anew, plain, error, way)
 
 
 def _expected_factor(
